@@ -64,7 +64,7 @@ class JobsError(Exception):
         detail: what happened here, for a person; must hold nothing secret. Default: the class's title.
         retry_after: how long to wait before trying again, where somebody named it.
         slug: replaces the class's problem type where one class stands for several problems.
-        faults: the single fields at fault, for a request that failed validation.
+        fields: the single fields at fault, for a request that failed validation.
     """
 
     status: ClassVar[int] = 500
@@ -77,7 +77,7 @@ class JobsError(Exception):
         *,
         retry_after: timedelta | None = None,
         slug: str | None = None,
-        faults: Iterable[FieldFault] = (),
+        fields: Iterable[FieldFault] = (),
     ) -> None:
         """See the class."""
         if type(self) is JobsError:
@@ -85,7 +85,7 @@ class JobsError(Exception):
         super().__init__(detail)
         self.detail = detail or self.title
         self.retry_after = retry_after
-        self.faults = tuple(faults)
+        self.fields = tuple(fields)
         if slug is not None:
             self.slug = slug
 
@@ -217,17 +217,17 @@ class ConfigError(JobsError):
     """The configuration cannot be used. Carries every fault found, so that one start shows them all.
 
     Args:
-        problems: each fault as a sentence that names the setting and the remedy, never a secret's value.
+        faults: each one as a sentence that names the setting and the remedy, never a secret's value.
     """
 
     slug = "configuration"
     title = "The configuration cannot be used"
 
-    def __init__(self, problems: Iterable[str] | str) -> None:
+    def __init__(self, faults: Iterable[str] | str) -> None:
         """See the class."""
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__("\n".join(self.problems))
-        self.args = (self.problems,)
+        self.faults = (faults,) if isinstance(faults, str) else tuple(faults)
+        super().__init__("\n".join(self.faults))
+        self.args = (self.faults,)
 
 
 # Answers to a client's request -------------------------------------------------------------------------
@@ -281,10 +281,10 @@ class Conflict(Refusal):
 
 
 class Unprocessable(Refusal):
-    """The request can be read and what it asks for is not valid; `faults` names each field."""
+    """The request can be read and what it asks for is not valid; `fields` names each one at fault."""
 
-    slug = "unprocessable"
     status = 422
+    slug = "unprocessable"
     title = "The request is not valid"
 
 
