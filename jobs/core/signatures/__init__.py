@@ -83,7 +83,7 @@ def sign(
         ValueError: the secret or the delivery id cannot be used.
     """
     chosen = SCHEMES[scheme]
-    if usable_delivery_id(delivery_id.encode("utf-8", "replace")) is None:
+    if usable_delivery_id(delivery_id.encode("utf-8", "surrogatepass")) is None:
         raise ValueError("a delivery id is 1 to 255 visible ASCII characters")
     key = chosen.parse_secret(secret)
     return chosen.sign(Outgoing(secret=key, body=body, delivery_id=delivery_id, at=at, options=options))
