@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
@@ -139,7 +139,7 @@ def _read_float(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_read_int, parse_float=_read_float)
 
 
-def _open_dict(item: dict[object, object], put: _Put) -> list[_Todo]:
+def _open_dict(item: dict[object, object], put: _Put) -> Iterable[_Todo]:
     copy: dict[object, object] = {}
     put(copy)
     inner = []
@@ -150,7 +150,7 @@ def _open_dict(item: dict[object, object], put: _Put) -> list[_Todo]:
     return inner[::-1]
 
 
-def _open_list(item: list[object] | tuple[object, ...], put: _Put) -> list[_Todo]:
+def _open_list(item: list[object] | tuple[object, ...], put: _Put) -> Iterable[_Todo]:
     copy: list[object] = [None] * len(item)
     put(copy)
     return [(child, partial(copy.__setitem__, index)) for index, child in enumerate(item)]
