@@ -1,0 +1,122 @@
+"""Services and values every test may ask for. A service that cannot be had fails the test."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.clock import FakeClock
+from jobs.storage.database import Database
+from tests.services.postgresql import PostgresService
+from tests.services.redis import RedisService
+
+_KINDS = ("unit", "integration", "contract", "e2e")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test by the folder it lives in."""
+    for item in items:
+        for kind in _KINDS:
+            if kind in item.path.parts:
+                item.add_marker(kind)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's HOMING_* must not change what a test sees."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("HOMING_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Stands still at 2026-01-01T00:00:00Z until told to move."""
+    return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def redis_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisService]:
+    """One real Redis for this test process. To kill one, use ``RedisService.start_in(tmp_path)``."""
+    service = RedisService.start_in(tmp_path_factory.mktemp("redis"))
+    yield service
+    service.kill()
+
+
+@pytest.fixture
+def redis_url(redis_service: RedisService) -> str:
+    """The address of an empty Redis."""
+    redis_service.wipe()
+    return redis_service.url
+
+
+@pytest.fixture(scope="session")
+def postgres_service() -> Iterator[PostgresService]:
+    """One real PostgreSQL for this test process."""
+    service = PostgresService.start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_service: PostgresService) -> str:
+    """The name of a migrated database to clone."""
+    name = "homing_template"
+    postgres_service.create(name)
+    _migrate(postgres_service.url(name))
+    return name
+
+
+def _migrate(url: str) -> None:
+    # Alembic is slow to import, and unit tests have no use for it.
+    from jobs.storage.migrations import upgrade
+
+    upgrade(url)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file to copy."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A migrated SQLite database of this test's own."""
+    copy = shutil.copy(sqlite_template, tmp_path / "homing.db")
+    return f"sqlite:///{copy}"
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def postgres_url(postgres_service: PostgresService, postgres_template: str) -> Iterator[str]:
+    """A migrated PostgreSQL database of this test's own."""
+    name = f"homing_{next(_numbers)}"
+    postgres_service.create(name, template=postgres_template)
+    yield postgres_service.url(name)
+    postgres_service.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated database of this test's own, once on each kind."""
+    fixture = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    url: str = request.getfixturevalue(fixture)
+    return url
+
+
+@pytest.fixture
+def database(database_url: str, clock: FakeClock) -> Iterator[Database]:
+    """A connected, migrated database, once on each kind, reading ``clock``."""
+    connected = Database.connect(database_url, clock=clock)
+    yield connected
+    connected.close()
