@@ -64,9 +64,7 @@ def retry_wait(tries: int, *, base: timedelta, cap: timedelta, rng: Rng) -> time
     return poll_wait(max(tries - 1, 0), base=base, cap=cap, rng=rng)
 
 
-def parse_retry_after(
-    value: str | None, *, now: datetime, default: timedelta, maximum: timedelta
-) -> timedelta:
+def parse_retry_after(value: str | None, *, now: datetime, default: timedelta, maximum: timedelta) -> timedelta:
     """Return how long a Retry-After header asks to wait, in whole seconds, rounded up.
 
     Args:

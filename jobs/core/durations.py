@@ -45,9 +45,7 @@ def parse_duration(value: object) -> timedelta:
         return _not_negative(value)
     text = _short_text(value)
     if text is None or not _DURATION.fullmatch(text):
-        raise ValueError(
-            f"{_quoted(value)} is not a duration; write a number with ms, s, m, h or d, like 90s"
-        )
+        raise ValueError(f"{_quoted(value)} is not a duration; write a number with ms, s, m, h or d, like 90s")
     total_us = sum(Decimal(number) * _UNITS_US[unit] for number, unit in _PART.findall(text))
     try:
         return timedelta(microseconds=int(total_us))
@@ -69,9 +67,7 @@ def parse_size(value: object) -> int:
     match = _SIZE.fullmatch(_short_text(value) or "")
     size = _SIZES_BY_LOWER.get((match[2] or "B").lower()) if match else None
     if match is None or size is None:
-        raise ValueError(
-            f"{_quoted(value)} is not a size; write a number with B, {', '.join(list(_SIZES)[1:])}"
-        )
+        raise ValueError(f"{_quoted(value)} is not a size; write a number with B, {', '.join(list(_SIZES)[1:])}")
     return int(Decimal(match[1]) * size)
 
 
@@ -86,9 +82,7 @@ def parse_rate(value: object) -> float:
     """
     match = _RATE.fullmatch(_short_text(value) or "")
     if match is None or not Decimal(match[1]):
-        raise ValueError(
-            f"{_quoted(value)} is not a rate; write a number above 0 per s, m, h or d, like 10/s"
-        )
+        raise ValueError(f"{_quoted(value)} is not a rate; write a number above 0 per s, m, h or d, like 10/s")
     return float(Decimal(match[1]) * _UNITS_US["s"] / _UNITS_US[match[2]])
 
 

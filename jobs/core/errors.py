@@ -10,8 +10,6 @@ its text is optional.
 Source: RFC 9457 (problem details) for `status`, `slug` (the end of `type`), `title` and `detail`.
 """
 
-# ruff: noqa: N818  (a class here is named for what happened; "except Stale" reads as the sentence it is)
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -14,9 +14,7 @@ def hmac_sha256(secret: Secret, *parts: bytes) -> bytes:
     return hmac.digest(secret.key, b".".join(parts), "sha256")
 
 
-def find_secret(
-    secrets: Sequence[Secret], *, candidates: Iterable[bytes], expected: Callable[[Secret], bytes]
-) -> int:
+def find_secret(secrets: Sequence[Secret], *, candidates: Iterable[bytes], expected: Callable[[Secret], bytes]) -> int:
     """Return the index of the first secret for which one of the candidates is the signature.
 
     Args:

@@ -31,9 +31,7 @@ def _verify(request: Incoming) -> Verified:
         expected=lambda secret: _signature(secret, delivery_id, stamp, request.body),
     )
     options = request.options
-    signed_at = check_fresh(
-        stamp_number, now=request.now, unit=options.timestamp_unit, tolerance=options.tolerance
-    )
+    signed_at = check_fresh(stamp_number, now=request.now, unit=options.timestamp_unit, tolerance=options.tolerance)
     return Verified(index, usable_delivery_id(delivery_id), signed_at)
 
 

@@ -26,9 +26,7 @@ def _verify(request: Incoming) -> Verified:
         expected=lambda secret: _signature(secret, stamp, request.body),
     )
     options = request.options
-    signed_at = check_fresh(
-        stamp_number, now=request.now, unit=options.timestamp_unit, tolerance=options.tolerance
-    )
+    signed_at = check_fresh(stamp_number, now=request.now, unit=options.timestamp_unit, tolerance=options.tolerance)
     return Verified(index, None, signed_at)
 
 

@@ -1,0 +1,88 @@
+"""The events Homing tells the world, past tense, as data.
+
+``docs/reference/events.md`` lists them for readers; ``GET /v1/events`` and handlers deliver them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from jobs.core.states import JobState
+
+SCHEMA_VERSION = 1
+
+
+class EventType(StrEnum):
+    """Every event type this release writes."""
+
+    JOB_CREATED = "job.created"
+    JOB_SUBMITTED = "job.submitted"
+    JOB_STARTED = "job.started"
+    JOB_SUCCEEDED = "job.succeeded"
+    JOB_FAILED = "job.failed"
+    JOB_CANCELED = "job.canceled"
+    JOB_OVERDUE = "job.overdue"
+    JOB_REVIEW_REQUESTED = "job.review_requested"
+    JOB_REVIEW_RESOLVED = "job.review_resolved"
+    JOB_OUTCOME_CONFLICTED = "job.outcome_conflicted"
+    JOB_LATE_OUTCOME_RECORDED = "job.late_outcome_recorded"
+    HEARTBEAT_MISSED = "heartbeat.missed"
+    HEARTBEAT_RECOVERED = "heartbeat.recovered"
+    DEAD_LETTER_CREATED = "dead_letter.created"
+
+
+DESCRIPTIONS: dict[EventType, str] = {
+    EventType.JOB_CREATED: "Accepted by Homing; nothing has been sent to the provider yet.",
+    EventType.JOB_SUBMITTED: "Accepted by the provider, whose id for the run is now known.",
+    EventType.JOB_STARTED: "The provider said for the first time that it works on the job.",
+    EventType.JOB_SUCCEEDED: "The job ended well; `data.job.output` holds what the provider returned.",
+    EventType.JOB_FAILED: "The job ended badly; `data.job.error` says why.",
+    EventType.JOB_CANCELED: "The job ended because somebody asked for it.",
+    EventType.JOB_OVERDUE: "The expected duration passed and the job is still open.",
+    EventType.JOB_REVIEW_REQUESTED: "The job waits for a person; `data.job.review` says why.",
+    EventType.JOB_REVIEW_RESOLVED: "The job no longer waits for a person.",
+    EventType.JOB_OUTCOME_CONFLICTED: "The provider named a second, different end; the first one stays.",
+    EventType.JOB_LATE_OUTCOME_RECORDED: "The provider named an end after Homing had given the job up.",
+    EventType.HEARTBEAT_MISSED: "A part of the fleet did not report within its time.",
+    EventType.HEARTBEAT_RECOVERED: "A part of the fleet that had gone quiet reports again.",
+    EventType.DEAD_LETTER_CREATED: "Something exhausted its tries and waits for a person.",
+}
+
+STATE_EVENTS: dict[JobState, EventType] = {
+    JobState.RUNNING: EventType.JOB_STARTED,
+    JobState.SUCCEEDED: EventType.JOB_SUCCEEDED,
+    JobState.FAILED: EventType.JOB_FAILED,
+    JobState.CANCELED: EventType.JOB_CANCELED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The envelope, as a handler or a consumer receives it.
+
+    Attributes:
+        id: ``evt_…``, the same on every delivery: what a consumer deduplicates by.
+        type: One of :class:`EventType`, as text.
+        schema_version: Version of the shape of ``data`` for this type.
+        sequence: Counts per job from 1; None for events of no job.
+        position: Place in the commit-ordered list of all events, gapless from 1.
+        occurred_at: RFC 3339 UTC text.
+        tenant: Whose event it is; None for events of the fleet.
+        data: For job events ``{"job": <the job, as the API shows it, without its input>}``.
+    """
+
+    id: str
+    type: str
+    schema_version: int
+    sequence: int | None
+    position: int | None
+    occurred_at: str
+    tenant: str | None
+    data: dict[str, object]
+
+
+def is_wanted(event_type: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a subscription to ``patterns`` (``job.succeeded``, ``job.*``) wants this type."""
+    return any(fnmatchcase(event_type, pattern) for pattern in patterns)
