@@ -1,0 +1,1 @@
+"""Tables and guarded statements. Services open the transaction; nothing here commits."""

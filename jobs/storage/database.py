@@ -1,0 +1,204 @@
+"""One database, two dialects, two kinds of transaction.
+
+``write()`` is the only way to change anything: on SQLite it queues for the writer lock and begins IMMEDIATE, on
+PostgreSQL it begins READ COMMITTED. ``Transaction.now`` is the database's clock, so that leases and due times of
+several machines compare (SQLite's database lives on this machine, so there it is this machine's clock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from jobs.clock import Clock, SystemClock
+from jobs.core.errors import Unavailable
+from jobs.storage.writer_lock import WriterLock
+
+WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
+_CONNECT_TIMEOUT_S = 2
+_STATEMENT_TIMEOUT_MS = 30_000
+# A row lock held by a stuck session must fail the waiter, not pile up every worker behind it.
+_LOCK_TIMEOUT_MS = 10_000
+
+
+@dataclass(slots=True)
+class Transaction:
+    """An open transaction: its connection, and its instant."""
+
+    connection: sa.Connection
+    clock: Clock
+    _now: datetime | None = field(default=None)
+
+    @property
+    def now(self) -> datetime:
+        """The instant of this transaction by the database's clock, the same at every read."""
+        if self._now is None:
+            self._now = self._database_now()
+        return self._now
+
+    def _database_now(self) -> datetime:
+        if self.connection.dialect.name == "sqlite" or not isinstance(self.clock, SystemClock):
+            return self.clock.now()
+        moment: datetime = self.connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+        return moment.astimezone(UTC)
+
+    def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
+        """Runs a statement; a list of parameter sets runs it for each."""
+        return self.connection.execute(statement, parameters)
+
+    def rows(self, statement: sa.Executable) -> list[dict[str, Any]]:
+        """All rows of a query, by column name."""
+        return [{**row} for row in self.connection.execute(statement).mappings()]
+
+    def row(self, statement: sa.Executable) -> dict[str, Any] | None:
+        """The only row of a query, by column name, or None."""
+        found = self.connection.execute(statement).mappings().one_or_none()
+        return None if found is None else {**found}
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite."""
+        return self.connection.dialect.name == "sqlite"
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part that can fail alone."""
+        with self.connection.begin_nested():
+            yield
+
+
+class Database:
+    """An engine and its rules. Create one per process, after any fork."""
+
+    def __init__(self, engine: sa.Engine, *, clock: Clock, lock: WriterLock | None) -> None:
+        self.engine = engine
+        self.clock = clock
+        self._lock = lock
+
+    @classmethod
+    def connect(
+        cls, url: str, *, clock: Clock | None = None, pool_size: int = 16, write_timeout_s: float = WRITE_TIMEOUT_S
+    ) -> Database:
+        """Opens nothing yet; the first transaction does.
+
+        Args:
+            url: ``sqlite:///path`` or ``postgresql+psycopg://…``.
+            clock: The machine's clock where absent.
+            pool_size: Connections kept at most (PostgreSQL).
+            write_timeout_s: How long a SQLite writer queues before it raises ``Unavailable``.
+        """
+        chosen = clock or SystemClock()
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            return cls._sqlite(parsed, chosen, write_timeout_s)
+        return cls._postgresql(parsed, chosen, pool_size)
+
+    @classmethod
+    def _sqlite(cls, url: URL, clock: Clock, write_timeout_s: float) -> Database:
+        if not url.database or url.database == ":memory:":
+            raise ValueError("a SQLite database of Homing is a file: sqlite:///path/to/homing.db")
+        path = Path(url.database)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        engine = sa.create_engine(
+            url, connect_args={"timeout": write_timeout_s, "check_same_thread": False}, pool_size=16, max_overflow=16
+        )
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        # The lock's patience is real time: a fake clock would never let it give up.
+        lock = WriterLock(
+            path.with_name(path.name + ".lock"), timeout_s=write_timeout_s, monotonic=SystemClock().monotonic
+        )
+        return cls(engine, clock=clock, lock=lock)
+
+    @classmethod
+    def _postgresql(cls, url: URL, clock: Clock, pool_size: int) -> Database:
+        options = f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c lock_timeout={_LOCK_TIMEOUT_MS} -c timezone=UTC"
+        engine = sa.create_engine(
+            url,
+            pool_size=pool_size,
+            max_overflow=4,
+            pool_timeout=_CONNECT_TIMEOUT_S,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": _CONNECT_TIMEOUT_S, "options": options, "application_name": "homing"},
+        )
+        return cls(engine, clock=clock, lock=None)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """A transaction that may change things; commits on leaving, rolls back on an error.
+
+        Raises:
+            Unavailable: The database cannot be reached or its write lock cannot be had in time.
+        """
+        with (
+            self._lock.hold() if self._lock else nullcontext(),
+            _as_unavailable(),
+            self.engine.connect().execution_options(homing_write=True) as connection,
+            connection.begin(),
+        ):
+            yield Transaction(connection, self.clock)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """A transaction that only reads; never waits for a writer.
+
+        Raises:
+            Unavailable: The database cannot be reached.
+        """
+        with _as_unavailable(), self.engine.connect() as connection, connection.begin():
+            yield Transaction(connection, self.clock)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite."""
+        return self.engine.dialect.name == "sqlite"
+
+    def forget_connections(self) -> None:
+        """Drops what was inherited over a fork, without closing the parent's sockets."""
+        self.engine.dispose(close=False)
+
+    def close(self) -> None:
+        """Closes every pooled connection."""
+        self.engine.dispose()
+
+
+@contextmanager
+def _as_unavailable() -> Iterator[None]:
+    """Says "unavailable" for a database that cannot be reached; statement errors pass through."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise Unavailable("no database connection was free in time", retry_after=timedelta(seconds=2)) from error
+    except OperationalError as error:
+        raise Unavailable(f"the database is not available: {_first_line(error)}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise Unavailable("the database connection was lost") from error
+        raise
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, below
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("homing_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

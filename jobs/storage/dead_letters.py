@@ -1,0 +1,74 @@
+"""Statements on ``dead_letters``: what exhausted its tries, with the evidence, until a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobs.core.events import EventType
+from jobs.ids import new_id
+from jobs.storage.database import Transaction
+from jobs.storage.jobs import Row
+from jobs.storage.outbox import append_event
+from jobs.storage.schema import dead_letters
+
+
+def dead_letter(  # noqa: PLR0913 - a letter is its facts, each named at the call
+    tx: Transaction,
+    kind: str,
+    ref: str,
+    *,
+    reason: str,
+    attempts: int,
+    tenant: str | None,
+    job_id: str | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    first_failed_at: datetime | None = None,
+) -> str:
+    """Writes a dead letter, or adds to the open one of the same (kind, ref).
+
+    Celery can report one failure twice, so this is an upsert: one open letter per thing, one
+    ``dead_letter.created`` per letter.
+
+    Returns:
+        The letter's id.
+    """
+    known = find_open(tx, kind, ref)
+    if known is not None:
+        changes = {"last_failed_at": tx.now, "attempts": max(attempts, known["attempts"]), "reason": reason}
+        tx.execute(sa.update(dead_letters).where(dead_letters.c.id == known["id"]).values(changes))
+        return str(known["id"])
+    row = {
+        "id": new_id("dl", at=tx.now),
+        "tenant": tenant,
+        "kind": kind,
+        "ref": ref,
+        "job_id": job_id,
+        "reason": reason,
+        "evidence": dict(evidence or {}),
+        "attempts": attempts,
+        "first_failed_at": first_failed_at or tx.now,
+        "last_failed_at": tx.now,
+    }
+    tx.execute(sa.insert(dead_letters).values(row))
+    _announce(tx, row)
+    return str(row["id"])
+
+
+def find_open(tx: Transaction, kind: str, ref: str) -> Row | None:
+    """The letter of a thing that still waits for a decision."""
+    statement = sa.select(dead_letters).where(dead_letters.c.kind == kind, dead_letters.c.ref == ref, is_open())
+    return tx.row(statement)
+
+
+def is_open() -> sa.ColumnElement[bool]:
+    """Neither redriven nor discarded."""
+    return sa.and_(dead_letters.c.redriven_at.is_(None), dead_letters.c.discarded_at.is_(None))
+
+
+def _announce(tx: Transaction, row: Row) -> None:
+    letter = {name: row[name] for name in ("id", "kind", "ref", "job_id", "reason", "attempts")}
+    append_event(tx, EventType.DEAD_LETTER_CREATED, tenant=row["tenant"], data={"dead_letter": letter})

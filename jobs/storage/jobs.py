@@ -1,0 +1,166 @@
+"""Statements on ``jobs``. Every write repeats the premise it was decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import sqlalchemy as sa
+
+from jobs.core.errors import NotFound, Stale
+from jobs.storage.database import Transaction
+from jobs.storage.schema import jobs
+
+Row: TypeAlias = Mapping[str, Any]
+
+DUE_COLUMNS: Mapping[str, str] = {"submit": "next_submit_at", "poll": "next_poll_at", "cancel": "next_cancel_at"}
+
+NEW_JOB: Mapping[str, Any] = {
+    "state": "pending",
+    "version": 1,
+    "attempt": 1,
+    "event_count": 0,
+    "failing": False,
+    "submit_tries": 0,
+    "poll_count": 0,
+    "poll_failures": 0,
+    "missing_reads": 0,
+    "cancel_tries": 0,
+}
+
+
+def insert_job(tx: Transaction, row: Row) -> None:
+    """Writes a new job; columns of :data:`NEW_JOB` have their first values unless given."""
+    tx.execute(sa.insert(jobs).values({**NEW_JOB, **row}))
+
+
+def find_job(tx: Transaction, job_id: str, *, tenant: str | None = None) -> Row | None:
+    """The job, or None where there is none (or another tenant's)."""
+    statement = sa.select(jobs).where(jobs.c.id == job_id)
+    if tenant is not None:
+        statement = statement.where(jobs.c.tenant == tenant)
+    return tx.row(statement)
+
+
+def get_job(tx: Transaction, job_id: str, *, tenant: str | None = None) -> Row:
+    """The job.
+
+    Raises:
+        NotFound: There is none, or it is another tenant's.
+    """
+    row = find_job(tx, job_id, tenant=tenant)
+    if row is None:
+        raise NotFound(f"there is no job {job_id!r}")
+    return row
+
+
+def lock_jobs(tx: Transaction, job_ids: Iterable[str]) -> dict[str, Row]:
+    """The jobs, locked in the order of their ids, which is the lock order everywhere.
+
+    On SQLite the writer lock is held already; on PostgreSQL the rows are locked until the transaction ends.
+    """
+    wanted = sorted(set(job_ids))
+    statement = sa.select(jobs).where(jobs.c.id.in_(wanted)).order_by(jobs.c.id).with_for_update()
+    return {row["id"]: row for row in tx.rows(statement)}
+
+
+def lock_job(tx: Transaction, job_id: str) -> Row:
+    """One job, locked.
+
+    Raises:
+        NotFound: There is none.
+    """
+    found = lock_jobs(tx, [job_id])
+    if job_id not in found:
+        raise NotFound(f"there is no job {job_id!r}")
+    return found[job_id]
+
+
+def update_job(tx: Transaction, seen: Row, changes: Row, *, steps: int = 1) -> Row:
+    """Writes what outsiders can see; the version grows.
+
+    Args:
+        tx: The open transaction.
+        seen: The row the decision was made on.
+        changes: Columns to write, and only these.
+        steps: How many changes these are, one after another; the version grows by as many.
+
+    Returns:
+        The row afterwards.
+
+    Raises:
+        Stale: The row has changed since it was seen; read it again and decide again.
+    """
+    after = {**_plain(changes), "version": seen["version"] + steps}
+    statement = sa.update(jobs).where(jobs.c.id == seen["id"], jobs.c.version == seen["version"]).values(after)
+    if tx.execute(statement).rowcount != 1:
+        raise Stale(f"job {seen['id']} changed since version {seen['version']}")
+    return {**seen, **after}
+
+
+def _plain(changes: Row) -> dict[str, Any]:
+    """Enumerations as their text: psycopg would write a member's *name*, not its value."""
+    return {name: str(value) if isinstance(value, StrEnum) else value for name, value in changes.items()}
+
+
+def update_bookkeeping(tx: Transaction, job_id: str, changes: Row, *premise: sa.ColumnElement[bool]) -> bool:
+    """Writes what only Homing sees (due times, tries, leases); the version stays.
+
+    Args:
+        tx: The open transaction.
+        job_id: The job.
+        changes: Columns to write.
+        premise: Conditions that must still hold.
+
+    Returns:
+        Whether the premise held and the row was written.
+    """
+    statement = sa.update(jobs).where(jobs.c.id == job_id, *premise).values(dict(changes))
+    return tx.execute(statement).rowcount == 1
+
+
+def is_free(now: datetime) -> sa.ColumnElement[bool]:
+    """Nobody holds the job's lease."""
+    return sa.or_(jobs.c.lease_until.is_(None), jobs.c.lease_until <= now)
+
+
+def lease_jobs(tx: Transaction, tokens: Mapping[str, str], *, until: datetime) -> list[str]:
+    """Takes the leases of several jobs, each with its own fresh token.
+
+    Returns:
+        The ids whose lease was free.
+    """
+    return [
+        job_id
+        for job_id, token in sorted(tokens.items())
+        if update_bookkeeping(tx, job_id, {"lease_token": token, "lease_until": until}, is_free(tx.now))
+    ]
+
+
+def swap_lease(tx: Transaction, job_id: str, *, held: str, fresh: str, until: datetime) -> bool:
+    """Consumes a token: the first to come gets the work, a second copy of the message finds nothing."""
+    changes = {"lease_token": fresh, "lease_until": until}
+    return update_bookkeeping(tx, job_id, changes, jobs.c.lease_token == held, jobs.c.lease_until > tx.now)
+
+
+def release_lease(tx: Transaction, job_id: str, *, held: str, changes: Row | None = None) -> bool:
+    """Gives the lease back, with what was learned about due times; False where it had been lost."""
+    after = {"lease_token": None, "lease_until": None, **(changes or {})}
+    return update_bookkeeping(tx, job_id, after, jobs.c.lease_token == held)
+
+
+def due_jobs(tx: Transaction, kind: str, *, limit: int, providers: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Jobs with due work of a kind and a free lease, longest due first; rows another sweep has locked are skipped."""
+    due_at = jobs.c[DUE_COLUMNS[kind]]
+    statement = (
+        sa.select(jobs.c.id, jobs.c.provider, due_at.label("due_at"))
+        .where(due_at.is_not(None), due_at <= tx.now, is_free(tx.now))
+        .order_by(due_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    if providers is not None:
+        statement = statement.where(jobs.c.provider.in_(providers))
+    return tx.rows(statement)
