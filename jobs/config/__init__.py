@@ -1,0 +1,1 @@
+"""What an operator may choose: the only readers of the environment and of ``homing.toml``."""

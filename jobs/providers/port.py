@@ -1,0 +1,179 @@
+"""What Homing asks of a provider, and what a provider may answer.
+
+An adapter translates; it decides nothing. Its capabilities are data, and the services act on them. Network calls
+raise the classes below; ``read_webhook`` is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from jobs.core.errors import JobsError, Permanent, UnknownOutcome
+from jobs.core.observations import JobError, Json, Link, Progress
+from jobs.core.states import JobState
+
+
+class KeyUse(StrEnum):
+    """What the provider does with an idempotency key it has seen."""
+
+    REPLAY = "replay"  # answers the same run
+    REJECT = "reject"  # refuses: a run exists, but does not say which
+    NONE = "none"  # ignores it: every request is a new run
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What may be assumed of a provider.
+
+    Attributes:
+        keys: Use of idempotency keys.
+        key_window: How long a key is remembered, from the first send; None = always.
+        search: Whether a run can be found by our key or token.
+        cancel: Whether a run can be canceled.
+        callback_per_request: Whether a submit may name its own callback URL.
+        webhook_is_hint: Whether an event only says "look", because its body is not bound by a signature.
+    """
+
+    keys: KeyUse = KeyUse.NONE
+    key_window: timedelta | None = None
+    search: bool = False
+    cancel: bool = True
+    callback_per_request: bool = True
+    webhook_is_hint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """One submit, the same on every try of an attempt."""
+
+    input: Mapping[str, Json]
+    idempotency_key: str
+    token: str
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a provider says of one run.
+
+    Attributes:
+        provider_job_id: The run it speaks of.
+        state: Our word for its status; None where it named none (an acceptance) or one we do not know.
+        unknown_status: The status word we do not know, as text, at most 100 characters.
+    """
+
+    provider_job_id: str | None
+    state: JobState | None = None
+    unknown_status: str | None = None
+    progress: Progress | None = None
+    output: Json = None
+    error: JobError | None = None
+    links: tuple[Link, ...] = ()
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookReport:
+    """What an incoming event says.
+
+    Attributes:
+        report: Its content; None for an event of no interest (another type, another system's object).
+        delivery_id: The body's own id for the delivery, where the adapter declares one and it is usable.
+        ignored_because: Why there is no report.
+    """
+
+    report: Report | None
+    delivery_id: str | None = None
+    ignored_because: str | None = None
+
+
+class Refused(Permanent):
+    """The provider definitely did not take the submit, and will not take it if asked again."""
+
+    slug = "refused"
+
+    def __init__(self, detail: str = "", *, code: str = "refused") -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+class KeyReused(UnknownOutcome):
+    """The provider has seen this key before: a run exists, and it does not say which."""
+
+    slug = "key-reused"
+
+
+class Gone(JobsError):
+    """The provider does not know the run (404, 410)."""
+
+    slug = "gone"
+    status = 404
+
+
+class AlreadyFinished(JobsError):
+    """A cancel came too late: the run has ended. Read its status."""
+
+    slug = "already-finished"
+    status = 409
+
+
+class Provider(Protocol):
+    """One account at a provider.
+
+    Every network method may raise ``Transient`` (definitely not done; try again, after ``retry_after`` where set).
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What may be assumed of this account."""
+        ...
+
+    def submit(self, request: SubmitRequest) -> Report:
+        """Starts a run.
+
+        Raises:
+            Transient: It was definitely not accepted (never sent, 429, or a refusal that time may cure).
+            Refused: It was definitely not accepted, for good.
+            UnknownOutcome: It may have been accepted (time-out, reset, 5xx, unusable answer).
+            KeyReused: A run with this key exists.
+        """
+        ...
+
+    def find(self, *, idempotency_key: str, token: str) -> tuple[Report, ...]:
+        """The runs the provider knows under our key or token; empty may also mean "not yet".
+
+        Raises:
+            Transient: It did not answer.
+        """
+        ...
+
+    def status(self, provider_job_id: str) -> Report:
+        """Reads a run.
+
+        Raises:
+            Transient: No usable answer: judged by shape, never by the status line alone.
+            Gone: The provider does not know the run.
+        """
+        ...
+
+    def cancel(self, provider_job_id: str) -> Report | None:
+        """Asks the provider to end a run; returns its answer where that names the run's state.
+
+        Raises:
+            Transient: No usable answer.
+            Gone: The provider does not know the run.
+            AlreadyFinished: The run had ended before.
+        """
+        ...
+
+    def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:
+        """Reads an incoming event's parsed body. Pure.
+
+        Raises:
+            Unusable: The body has not the shape of this provider's events.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Use cases: load, decide, write, in one short transaction each."""

@@ -1,0 +1,216 @@
+"""The one door: an observation goes in; the job, its history, its events and its due times come out, in one
+transaction.
+
+The caller opens the transaction, so that what belongs with the observation (an inbox row marked applied, an attempt
+marked refused) commits together with it. A batch costs one lock, one fold per job and one statement per table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jobs.core.backoff import Rng, poll_wait
+from jobs.core.decide import Decision, JobView, Step, Verdict, decide
+from jobs.core.errors import NotFound
+from jobs.core.observations import Observation, Progress, ReviewReason, Source
+from jobs.core.policy import Policy
+from jobs.core.states import JobState, is_terminal
+from jobs.services.documents import job_document
+from jobs.storage.attempts import find_attempt_by_run, record_run
+from jobs.storage.database import Transaction
+from jobs.storage.dead_letters import dead_letter
+from jobs.storage.history import append_transitions, transition_row
+from jobs.storage.jobs import Row, lock_jobs, update_job
+from jobs.storage.outbox import append_events, event_row
+
+DOUBLE_SUBMIT = "double_submit"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What became of an observation, and the job afterwards."""
+
+    verdict: Verdict
+    job: Row
+    step: Step | None
+    event_ids: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Fold:
+    """One job's share of a batch: the row as locked, and what the batch makes of it."""
+
+    row: Row
+    view: JobView
+    steps: int = 0
+    changes: dict[str, Any] = field(default_factory=dict)
+    history: list[Row] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
+    alarms: list[tuple[str, Observation]] = field(default_factory=list)
+
+    @property
+    def now_row(self) -> Row:
+        """The row as it will be."""
+        return {**self.row, **self.changes, "version": self.row["version"] + self.steps}
+
+
+class Observer:
+    """Applies observations; knows each provider's rules of time."""
+
+    def __init__(self, policies: Mapping[str, Policy], rng: Rng) -> None:
+        self._policies = policies
+        self._rng = rng
+
+    def observe(self, tx: Transaction, job_id: str, seen: Observation) -> Observed:
+        """Applies one observation.
+
+        Raises:
+            NotFound: There is no such job.
+            Stale: The row changed under us (only where a writer ignores the row lock); try again.
+        """
+        return self.observe_many(tx, [(job_id, seen)])[0]
+
+    def observe_many(self, tx: Transaction, pairs: Sequence[tuple[str, Observation]]) -> list[Observed]:
+        """Applies observations in the order given, all or none.
+
+        Raises:
+            NotFound: One of the jobs does not exist.
+            Stale: A row changed under us; nothing was written.
+        """
+        rows = lock_jobs(tx, (job_id for job_id, _ in pairs))
+        folds = {job_id: _Fold(row, view_of(row)) for job_id, row in rows.items()}
+        verdicts = [self._fold(tx, _known(folds, job_id), seen) for job_id, seen in pairs]
+        for fold in folds.values():
+            self._write(tx, fold)
+        return [
+            Observed(verdict, folds[job_id].now_row, step, event_ids)
+            for (job_id, _), (verdict, step, event_ids) in zip(pairs, verdicts, strict=True)
+        ]
+
+    def _fold(self, tx: Transaction, fold: _Fold, seen: Observation) -> tuple[Verdict, Step | None, tuple[str, ...]]:
+        decision = self._decide(tx, fold, seen)
+        self._keep_run(tx, fold, seen)
+        fold.view = decision.job
+        fold.changes |= {**decision.changes, **self._due_times(decision, seen, provider=fold.row["provider"])}
+        fold.steps += bool(decision.changes)
+        if decision.step is not None:
+            fold.history.append(transition_row(fold.row["id"], decision.step, seen))
+        if decision.alarm is not None:
+            fold.alarms.append((decision.alarm, seen))
+        event_ids = self._add_events(fold, decision, seen)
+        return decision.verdict, decision.step, event_ids
+
+    def _decide(self, tx: Transaction, fold: _Fold, seen: Observation) -> Decision:
+        """Decides; a run that another job's attempt owns is a second run of this one, whatever it claims."""
+        if seen.provider_job_id is not None and fold.view.provider_job_id is None:
+            owner = find_attempt_by_run(tx, fold.row["provider"], seen.provider_job_id)
+            ours = (fold.row["id"], seen.attempt or fold.view.attempt)
+            if owner is not None and (owner["job_id"], owner["number"]) != ours:
+                words = f"run {seen.provider_job_id} belongs to job {owner['job_id']}, attempt {owner['number']}"
+                step = Step(fold.view.state, seen.state or fold.view.state, applied=False, reason=words)
+                return Decision(Verdict.OTHER_RUN, fold.view, step=step, alarm=words)
+        return decide(fold.view, seen)
+
+    def _keep_run(self, tx: Transaction, fold: _Fold, seen: Observation) -> None:
+        """The run's id stays on the attempt it was named for, even where that attempt is no longer current."""
+        if seen.provider_job_id is None:
+            return
+        if find_attempt_by_run(tx, fold.row["provider"], seen.provider_job_id) is None:
+            number = seen.attempt or fold.view.attempt
+            record_run(tx, job_id=fold.row["id"], number=number, provider_job_id=seen.provider_job_id, at=seen.at)
+
+    def _due_times(self, decision: Decision, seen: Observation, *, provider: str) -> dict[str, Any]:
+        policy = self._policies.get(provider, Policy())
+        changes: dict[str, Any] = {}
+        if "provider_job_id" in decision.changes:
+            changes |= {"next_submit_at": None, "submit_tries": 0, "next_poll_at": self._first_poll(policy, seen.at)}
+        if "cancel_requested_at" in decision.changes and decision.job.provider_job_id is not None:
+            changes["next_cancel_at"] = seen.at
+        elif "provider_job_id" in decision.changes and decision.job.cancel_requested:
+            changes["next_cancel_at"] = seen.at  # the wish was there before the run was known
+        if decision.changes and is_terminal(decision.job.state):
+            changes |= dict.fromkeys(("next_submit_at", "next_poll_at", "next_cancel_at", "next_alarm_at"))
+        if decision.stop_run:
+            changes["next_cancel_at"] = seen.at
+        if decision.ask_provider:
+            changes["next_poll_at"] = seen.at
+        return changes
+
+    def _first_poll(self, policy: Policy, at: datetime) -> datetime:
+        return at + poll_wait(0, base=policy.poll_base, cap=policy.poll_cap, rng=self._rng)
+
+    def _add_events(self, fold: _Fold, decision: Decision, seen: Observation) -> tuple[str, ...]:
+        if not decision.events:
+            return ()
+        first = fold.now_row["event_count"] + 1
+        fold.changes["event_count"] = first + len(decision.events) - 1
+        document = job_document(fold.now_row, with_input=False)
+        rows = [
+            event_row(
+                event_type,
+                tenant=fold.row["tenant"],
+                at=seen.at,
+                data={"job": document},
+                job_id=fold.row["id"],
+                provider=fold.row["provider"],
+                sequence=first + offset,
+            )
+            for offset, event_type in enumerate(decision.events)
+        ]
+        fold.events.extend(rows)
+        return tuple(str(row["id"]) for row in rows)
+
+    def _write(self, tx: Transaction, fold: _Fold) -> None:
+        if fold.changes:
+            update_job(tx, fold.row, fold.changes, steps=fold.steps)
+        append_transitions(tx, fold.history)
+        append_events(tx, fold.events)
+        for words, seen in fold.alarms:
+            _raise_alarm(tx, fold.row, words, seen)
+
+
+def _known(folds: Mapping[str, _Fold], job_id: str) -> _Fold:
+    if job_id not in folds:
+        raise NotFound(f"there is no job {job_id!r}")
+    return folds[job_id]
+
+
+def view_of(row: Row) -> JobView:
+    """What ``decide`` needs of a job's row."""
+    progress, late = row["progress"], row["late_outcome"]
+    return JobView(
+        state=JobState(row["state"]),
+        attempt=row["attempt"],
+        provider_job_id=row["provider_job_id"],
+        progress=Progress(progress["fraction"], progress["message"]) if progress else None,
+        review=ReviewReason(row["review_reason"]) if row["review_reason"] else None,
+        review_detail=row["review_detail"],
+        ended_by=Source(row["ended_by"]) if row["ended_by"] else None,
+        late_state=JobState(late["state"]) if late else None,
+        cancel_requested=row["cancel_requested_at"] is not None,
+        failing=row["failing"],
+        overdue=row["overdue_at"] is not None,
+    )
+
+
+def _raise_alarm(tx: Transaction, row: Row, words: str, seen: Observation) -> None:
+    evidence = {
+        "provider": row["provider"],
+        "attempt": seen.attempt or row["attempt"],
+        "run": seen.provider_job_id,
+        "source": str(seen.source),
+        "event_id": seen.evidence.event_id,
+    }
+    dead_letter(
+        tx,
+        DOUBLE_SUBMIT,
+        f"{row['id']}/{seen.provider_job_id}",
+        reason=words,
+        attempts=1,
+        tenant=row["tenant"],
+        job_id=row["id"],
+        evidence=evidence,
+    )

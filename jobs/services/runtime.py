@@ -1,0 +1,78 @@
+"""The parts a process is made of, put together by ``homing.composition`` and handed to edges and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jobs.broker import Broker
+from jobs.clock import Clock
+from jobs.config.providers import ProviderConfig
+from jobs.config.settings import Settings
+from jobs.core.backoff import Rng
+from jobs.core.errors import NotFound
+from jobs.core.policy import Policy
+from jobs.handlers import HandlerRegistry
+from jobs.providers.port import Provider
+from jobs.services.observe import Observer
+from jobs.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderEntry:
+    """One account at a provider: its name, its configuration, its adapter."""
+
+    name: str
+    config: ProviderConfig
+    policy: Policy
+    adapter: Provider
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Everything a process needs; one per process, built after any fork.
+
+    ``wake_parked(provider, provider_job_id)`` is called after a commit that made a run's id known, so that events
+    which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
+    """
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    rng: Rng
+    broker: Broker
+    providers: Mapping[str, ProviderEntry]
+    observer: Observer
+    handlers: HandlerRegistry
+    wake_parked: Callable[[str, str], None] = field(default=lambda _provider, _run: None)
+
+    def provider(self, name: str) -> ProviderEntry:
+        """The entry of that name.
+
+        Raises:
+            NotFound: ``homing.toml`` names no such provider.
+        """
+        try:
+            return self.providers[name]
+        except KeyError:
+            known = ", ".join(sorted(self.providers)) or "none"
+            raise NotFound(f"there is no provider {name!r}; configured: {known}") from None
+
+
+_installed: list[Runtime] = []
+
+
+def install(runtime: Runtime | None) -> None:
+    """Makes a runtime the process's own; Celery tasks find it by :func:`current`."""
+    _installed[:] = [] if runtime is None else [runtime]
+
+
+def current() -> Runtime:
+    """The process's runtime.
+
+    Raises:
+        RuntimeError: ``install`` was not called in this process.
+    """
+    if not _installed:
+        raise RuntimeError("no runtime in this process: homing.composition.build_runtime() comes first")
+    return _installed[0]
