@@ -1,0 +1,130 @@
+"""The provider entries of a configuration: names, secrets and values checked, every fault collected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError
+
+from jobs.config.faults import (
+    LATER_ADAPTERS,
+    LATER_PROVIDER_KEYS,
+    name_faults,
+    suggestion,
+    validation_faults,
+)
+from jobs.config.providers import AdapterDefaults, ProviderConfig
+from jobs.config.secret_sources import SecretSources
+from jobs.core.errors import ConfigError
+from jobs.core.signatures import SCHEMES, Secret, parse_secrets
+
+# A provider's name stands in its callback URL.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
+
+
+def read_providers(
+    table: object,
+    *,
+    adapters: Mapping[str, AdapterDefaults],
+    secrets: SecretSources,
+    faults: list[str],
+) -> dict[str, ProviderConfig]:
+    """Read `[providers.*]`, adding what is wrong with it to `faults`."""
+    if not isinstance(table, dict):
+        faults.append("providers must be a table of entries: [providers.<name>]")
+        return {}
+    entries = {}
+    for name, entry in table.items():
+        reader = _Entry(f"providers.{name}", adapters=adapters, secrets=secrets)
+        config = reader.read(name, entry)
+        faults += reader.faults
+        if config is not None:
+            entries[name] = config
+    return entries
+
+
+class _Entry:
+    """Reads one entry, and keeps what was wrong with it."""
+
+    def __init__(self, where: str, *, adapters: Mapping[str, AdapterDefaults], secrets: SecretSources) -> None:
+        self.faults: list[str] = []
+        self._where = where
+        self._adapters = adapters
+        self._secrets = secrets
+
+    def read(self, name: str, entry: object) -> ProviderConfig | None:
+        """The entry as a value; none where anything about it is wrong."""
+        if not _NAME.fullmatch(name):
+            self.faults.append(f"{self._where}: a provider's name is 1 to 63 letters, digits, _ or -")
+        if not isinstance(entry, dict):
+            self.faults.append(f"{self._where} must be a table")
+            return None
+        self.faults += self._key_faults(entry)
+        if (values := self._prepare(entry)) is None:
+            return None
+        try:
+            config = ProviderConfig.model_validate(values)
+        except ValidationError as error:
+            self.faults += validation_faults(f"{self._where}.", error)
+            return None
+        return None if self.faults else config
+
+    def _key_faults(self, entry: dict[str, object]) -> Iterator[str]:
+        known = ProviderConfig.model_fields
+        yield from name_faults(f"{self._where}.", entry, known=known, later=LATER_PROVIDER_KEYS)
+        if isinstance(poll := entry.get("poll"), dict):
+            yield from name_faults(f"{self._where}.poll.", poll, known=("base", "cap", "overdue_cap"))
+
+    def _prepare(self, entry: dict[str, object]) -> dict[str, object] | None:
+        """The entry's known keys, with the adapter's defaults and the secrets' values put in."""
+        if (adapter := self._adapter(entry.get("adapter"))) is None:
+            return None
+        values = {key: value for key, value in entry.items() if key in ProviderConfig.model_fields}
+        if isinstance(poll := values.get("poll"), dict):
+            values["poll"] = {key: poll[key] for key in ("base", "cap", "overdue_cap") if key in poll}
+        if adapter.base_url is None and "base_url" not in values:
+            self.faults.append(f"{self._where}.base_url is missing: where does this provider listen?")
+        values.setdefault("base_url", adapter.base_url or "http://missing.invalid")
+        scheme = str(values.setdefault("webhook_scheme", adapter.webhook_scheme))
+        values["webhook_secrets"] = self._webhook_secrets(scheme, values.get("webhook_secrets", []))
+        if "api_token" in values:
+            values["api_token"] = self._secret("api_token", values["api_token"])
+        return values
+
+    def _adapter(self, name: object) -> AdapterDefaults | None:
+        if isinstance(name, str) and name in self._adapters:
+            return self._adapters[name]
+        known = ", ".join(sorted(self._adapters))
+        if name is None:
+            self.faults.append(f"{self._where}.adapter is missing; known: {known}")
+        elif name in LATER_ADAPTERS:
+            self.faults.append(f"{self._where}.adapter {name!r} is not in this release; known: {known}")
+        else:
+            meant = suggestion(str(name), self._adapters) or f"; known: {known}"
+            self.faults.append(f"{self._where}.adapter {name!r} is unknown{meant}")
+        return None
+
+    def _webhook_secrets(self, scheme: str, value: object) -> tuple[Secret, ...]:
+        where = f"{self._where}.webhook_secrets"
+        if not isinstance(value, list):
+            self.faults.append(f'{where} must be a list, newest first: [{{ env = "NAME" }}]')
+            return ()
+        named = [(number, self._secret(f"webhook_secrets[{number}]", item)) for number, item in enumerate(value)]
+        if scheme not in SCHEMES:
+            meant = suggestion(scheme, SCHEMES) or f"; known: {', '.join(sorted(SCHEMES))}"
+            self.faults.append(f"{self._where}.webhook_scheme {scheme!r} is unknown{meant}")
+            return ()
+        texts = [text for _number, text in named if text is not None]
+        try:
+            return parse_secrets(scheme, texts, where=where)
+        except ConfigError as error:
+            self.faults += error.faults
+            return ()
+
+    def _secret(self, key: str, value: object) -> str | None:
+        try:
+            return self._secrets.resolve(value)
+        except ValueError as fault:
+            self.faults.append(f"{self._where}.{key} {fault}")
+            return None
