@@ -1,0 +1,1 @@
+"""The HTTP edge of jobs: parse, call one service, answer. No SQL and no rules live here."""

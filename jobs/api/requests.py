@@ -1,0 +1,22 @@
+"""Requests as Homing reads them: JSON strictly, whatever the content type says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Request
+
+from jobs.core import text
+
+
+class StrictRequest(Request):
+    """A request whose JSON is read like a provider's: UTF-8, no NaN, no deep nesting, clean text."""
+
+    def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:  # noqa: ARG002
+        """The body, or None where it is empty.
+
+        Raises:
+            Unusable: It is not JSON (400).
+        """
+        raw = self.get_data(cache=True)
+        return text.clean(text.decode_json(raw)) if raw.strip() else None
