@@ -83,7 +83,7 @@ class Settings(BaseSettings):
         default_factory=_default_database, repr=False
     )
     redis_url: Annotated[str, AfterValidator(check_redis_url)] = Field("redis://127.0.0.1:6379/0", repr=False)
-    public_url: Annotated[str, AfterValidator(check_web_url)] = "http://127.0.0.1:8080"
+    public_url: Annotated[str, AfterValidator(check_web_url)] = "http://127.0.0.1:8000"
     secret_key: Annotated[
         tuple[Annotated[SecretStr, AfterValidator(_check_key)], ...], NoDecode, BeforeValidator(_split_list)
     ] = ()
