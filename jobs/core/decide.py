@@ -246,16 +246,19 @@ def _learn_id(draft: _Draft, seen: Observation) -> None:
 
 def _learn_wishes(draft: _Draft, seen: Observation) -> None:
     if seen.cancel_requested and not draft.job.cancel_requested:
-        failing = seen.source is Source.DEADLINE and seen.error is not None
-        draft.job = replace(draft.job, cancel_requested=True, failing=failing)
-        draft.changes |= {"cancel_requested_at": seen.at, "failing": failing}
-    elif seen.cancel_requested and seen.error is not None and not draft.job.failing:
-        draft.job = replace(draft.job, failing=True)  # the deadline passes while a user's cancel is on its way
+        draft.job = replace(draft.job, cancel_requested=True)
+        draft.changes["cancel_requested_at"] = seen.at
+    if _deadline_wants_failure(seen) and not draft.job.failing:
+        draft.job = replace(draft.job, failing=True)
         draft.changes["failing"] = True
     if seen.overdue and not draft.job.overdue:
         draft.job = replace(draft.job, overdue=True)
         draft.changes["overdue_at"] = seen.at
         draft.events.append(EventType.JOB_OVERDUE)
+
+
+def _deadline_wants_failure(seen: Observation) -> bool:
+    return seen.cancel_requested and seen.source is Source.DEADLINE and seen.error is not None
 
 
 def _learn_progress(draft: _Draft, seen: Observation) -> None:

@@ -17,17 +17,21 @@ from alembic.script import ScriptDirectory
 from jobs.storage.database import Database
 
 
-def upgrade(database: Database) -> None:
-    """Brings the schema to the current version; does nothing where it is there already.
+def upgrade(database_url: str) -> None:
+    """Brings the schema to this release's version; does nothing where it is there already.
 
     Raises:
         Unavailable: The database cannot be reached.
     """
-    with database.write() as tx:
-        _lock_migrations(tx.connection)
-        configuration = _configuration()
-        configuration.attributes["connection"] = tx.connection
-        command.upgrade(configuration, "head")
+    database = Database.connect(database_url)
+    try:
+        with database.write() as tx:
+            _lock_migrations(tx.connection)
+            configuration = _configuration()
+            configuration.attributes["connection"] = tx.connection
+            command.upgrade(configuration, "head")
+    finally:
+        database.close()
 
 
 def current_version(database: Database) -> str | None:

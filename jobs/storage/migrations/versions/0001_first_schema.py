@@ -1,0 +1,391 @@
+"""The first schema: jobs, attempts, history, inbox, outbox, handlers, dead letters, keys and counters."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "api_keys",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("role", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("revoked_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("role IN ('viewer', 'operator', 'admin')", name=op.f("ck_api_keys_role")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
+        sa.UniqueConstraint("digest", name=op.f("uq_api_keys_digest")),
+    )
+    op.create_table(
+        "counters",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("value", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_counters")),
+    )
+    op.create_table(
+        "dead_letters",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=True),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("ref", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("evidence", sa.JSON(), nullable=True),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("first_failed_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_failed_at", sa.BigInteger(), nullable=False),
+        sa.Column("redriven_at", sa.BigInteger(), nullable=True),
+        sa.Column("redriven_by", sa.Text(), nullable=True),
+        sa.Column("discarded_at", sa.BigInteger(), nullable=True),
+        sa.Column("discarded_by", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_dead_letters")),
+    )
+    op.create_index("ix_dead_letters_tenant_id", "dead_letters", ["tenant", "id"], unique=False)
+    op.create_index(
+        "uq_dead_letters_open",
+        "dead_letters",
+        ["kind", "ref"],
+        unique=True,
+        sqlite_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
+        postgresql_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
+    )
+    op.create_table(
+        "handler_runs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("event_id", sa.Text(), nullable=False),
+        sa.Column("handler", sa.Text(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("next_try_at", sa.BigInteger(), nullable=True),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("done_at", sa.BigInteger(), nullable=True),
+        sa.Column("first_failed_at", sa.BigInteger(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_handler_runs")),
+        sa.UniqueConstraint("event_id", "handler", name=op.f("uq_handler_runs_event_id_handler")),
+    )
+    op.create_index(
+        "ix_handler_runs_next_try_at",
+        "handler_runs",
+        ["next_try_at"],
+        unique=False,
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.create_table(
+        "heartbeats",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("beat_at", sa.BigInteger(), nullable=False),
+        sa.Column("period_s", sa.Float(), nullable=False),
+        sa.Column("missed_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_heartbeats")),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("provider_job_id", sa.Text(), nullable=True),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("event_count", sa.Integer(), nullable=False),
+        sa.Column("adopt", sa.Text(), nullable=True),
+        sa.Column("input", sa.JSON(), nullable=False),
+        sa.Column("output", sa.JSON(), nullable=True),
+        sa.Column("error", sa.JSON(), nullable=True),
+        sa.Column("links", sa.JSON(), nullable=True),
+        sa.Column("metadata", sa.JSON(), nullable=False),
+        sa.Column("progress", sa.JSON(), nullable=True),
+        sa.Column("cost", sa.Float(), nullable=True),
+        sa.Column("ended_by", sa.Text(), nullable=True),
+        sa.Column("late_outcome", sa.JSON(), nullable=True),
+        sa.Column("review_reason", sa.Text(), nullable=True),
+        sa.Column("review_detail", sa.Text(), nullable=True),
+        sa.Column("review_since", sa.BigInteger(), nullable=True),
+        sa.Column("expected_s", sa.Float(), nullable=True),
+        sa.Column("deadline_s", sa.Float(), nullable=False),
+        sa.Column("expected_at", sa.BigInteger(), nullable=True),
+        sa.Column("review_at", sa.BigInteger(), nullable=True),
+        sa.Column("deadline_at", sa.BigInteger(), nullable=False),
+        sa.Column("overdue_at", sa.BigInteger(), nullable=True),
+        sa.Column("cancel_requested_at", sa.BigInteger(), nullable=True),
+        sa.Column("failing", sa.Boolean(), nullable=False),
+        sa.Column("next_submit_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_poll_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_cancel_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_alarm_at", sa.BigInteger(), nullable=True),
+        sa.Column("submit_tries", sa.Integer(), nullable=False),
+        sa.Column("poll_count", sa.Integer(), nullable=False),
+        sa.Column("poll_failures", sa.Integer(), nullable=False),
+        sa.Column("missing_reads", sa.Integer(), nullable=False),
+        sa.Column("cancel_tries", sa.Integer(), nullable=False),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("submitted_at", sa.BigInteger(), nullable=True),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(state IN ('canceled', 'failed', 'succeeded')) = (finished_at IS NOT NULL)", name=op.f("ck_jobs_finished")
+        ),
+        sa.CheckConstraint(
+            "review_reason IS NULL OR review_reason IN ('overdue', 'ambiguous_submit', 'conflicting_outcome', 'unknown_status', 'deadline', 'budget', 'compensation_failed')",
+            name=op.f("ck_jobs_review"),
+        ),
+        sa.CheckConstraint(
+            "state IN ('pending', 'running', 'succeeded', 'failed', 'canceled')", name=op.f("ck_jobs_state")
+        ),
+        sa.CheckConstraint("finished_at IS NULL OR next_submit_at IS NULL", name=op.f("ck_jobs_no_submit_after_end")),
+        sa.CheckConstraint("version > 0 AND attempt > 0", name=op.f("ck_jobs_counters")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
+    )
+    op.create_index(
+        "ix_jobs_lease_until",
+        "jobs",
+        ["lease_until"],
+        unique=False,
+        sqlite_where=sa.text("lease_until IS NOT NULL"),
+        postgresql_where=sa.text("lease_until IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_next_alarm_at",
+        "jobs",
+        ["next_alarm_at"],
+        unique=False,
+        sqlite_where=sa.text("next_alarm_at IS NOT NULL"),
+        postgresql_where=sa.text("next_alarm_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_next_cancel_at",
+        "jobs",
+        ["next_cancel_at"],
+        unique=False,
+        sqlite_where=sa.text("next_cancel_at IS NOT NULL"),
+        postgresql_where=sa.text("next_cancel_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_next_poll_at",
+        "jobs",
+        ["next_poll_at"],
+        unique=False,
+        sqlite_where=sa.text("next_poll_at IS NOT NULL"),
+        postgresql_where=sa.text("next_poll_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_next_submit_at",
+        "jobs",
+        ["next_submit_at"],
+        unique=False,
+        sqlite_where=sa.text("next_submit_at IS NOT NULL"),
+        postgresql_where=sa.text("next_submit_at IS NOT NULL"),
+    )
+    op.create_index("ix_jobs_provider_state", "jobs", ["provider", "state"], unique=False)
+    op.create_index("ix_jobs_tenant_id", "jobs", ["tenant", "id"], unique=False)
+    op.create_table(
+        "outbox",
+        sa.Column("row_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=True),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("schema_version", sa.Integer(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("provider", sa.Text(), nullable=True),
+        sa.Column("sequence", sa.Integer(), nullable=True),
+        sa.Column("position", sa.BigInteger(), nullable=True),
+        sa.Column("occurred_at", sa.BigInteger(), nullable=False),
+        sa.Column("data", sa.JSON(), nullable=False),
+        sa.Column("relayed_at", sa.BigInteger(), nullable=True),
+        sa.Column("relay_tries", sa.Integer(), nullable=False),
+        sa.Column("parked_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("row_id", name=op.f("pk_outbox")),
+        sa.UniqueConstraint("id", name=op.f("uq_outbox_id")),
+        sa.UniqueConstraint("job_id", "sequence", name=op.f("uq_outbox_job_id_sequence")),
+        sa.UniqueConstraint("position", name=op.f("uq_outbox_position")),
+    )
+    op.create_index(
+        "ix_outbox_unrelayed",
+        "outbox",
+        ["row_id"],
+        unique=False,
+        sqlite_where=sa.text("relayed_at IS NULL AND parked_at IS NULL"),
+        postgresql_where=sa.text("relayed_at IS NULL AND parked_at IS NULL"),
+    )
+    op.create_table(
+        "provider_accounts",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("paused_at", sa.BigInteger(), nullable=True),
+        sa.Column("blocked_until", sa.BigInteger(), nullable=True),
+        sa.Column("next_request_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_provider_accounts")),
+    )
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_idempotency_keys_job_id")),
+        sa.PrimaryKeyConstraint("tenant", "key", name=op.f("pk_idempotency_keys")),
+    )
+    op.create_table(
+        "job_attempts",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("idempotency_key", sa.Text(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=False),
+        sa.Column("sending_at", sa.BigInteger(), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("asks", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.Text(), nullable=True),
+        sa.Column("provider_job_id", sa.Text(), nullable=True),
+        sa.Column("error", sa.JSON(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("answered_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "outcome IS NULL OR outcome IN ('accepted', 'refused', 'unknown')", name=op.f("ck_job_attempts_outcome")
+        ),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_attempts_job_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_job_attempts")),
+        sa.UniqueConstraint("idempotency_key", name=op.f("uq_job_attempts_idempotency_key")),
+        sa.UniqueConstraint("job_id", "number", name=op.f("uq_job_attempts_job_id_number")),
+        sa.UniqueConstraint("provider", "token", name=op.f("uq_job_attempts_provider_token")),
+    )
+    op.create_index(
+        "uq_job_attempts_run",
+        "job_attempts",
+        ["provider", "provider_job_id"],
+        unique=True,
+        sqlite_where=sa.text("provider_job_id IS NOT NULL"),
+        postgresql_where=sa.text("provider_job_id IS NOT NULL"),
+    )
+    op.create_table(
+        "job_transitions",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("from_state", sa.Text(), nullable=False),
+        sa.Column("to_state", sa.Text(), nullable=False),
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=True),
+        sa.Column("provider_job_id", sa.Text(), nullable=True),
+        sa.Column("event_id", sa.Text(), nullable=True),
+        sa.Column("digest", sa.Text(), nullable=True),
+        sa.Column("applied", sa.Boolean(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.CheckConstraint(
+            "NOT applied OR from_state NOT IN ('canceled', 'failed', 'succeeded')",
+            name=op.f("ck_job_transitions_terminal_absorbs"),
+        ),
+        sa.CheckConstraint(
+            "NOT applied OR to_state <> from_state AND to_state <> 'pending'", name=op.f("ck_job_transitions_steps_up")
+        ),
+        sa.CheckConstraint(
+            "from_state IN ('pending', 'running', 'succeeded', 'failed', 'canceled') AND to_state IN ('pending', 'running', 'succeeded', 'failed', 'canceled')",
+            name=op.f("ck_job_transitions_states"),
+        ),
+        sa.CheckConstraint(
+            "source IN ('submit', 'webhook', 'poll', 'operator', 'deadline', 'cancel')",
+            name=op.f("ck_job_transitions_source"),
+        ),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_transitions_job_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_job_transitions")),
+    )
+    op.create_index("ix_job_transitions_job_id", "job_transitions", ["job_id", "id"], unique=False)
+    op.create_index(
+        "uq_job_transitions_step",
+        "job_transitions",
+        ["job_id", "from_state"],
+        unique=True,
+        sqlite_where=sa.text("applied"),
+        postgresql_where=sa.text("applied"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_index(
+        "uq_job_transitions_step",
+        table_name="job_transitions",
+        sqlite_where=sa.text("applied"),
+        postgresql_where=sa.text("applied"),
+    )
+    op.drop_index("ix_job_transitions_job_id", table_name="job_transitions")
+    op.drop_table("job_transitions")
+    op.drop_index(
+        "uq_job_attempts_run",
+        table_name="job_attempts",
+        sqlite_where=sa.text("provider_job_id IS NOT NULL"),
+        postgresql_where=sa.text("provider_job_id IS NOT NULL"),
+    )
+    op.drop_table("job_attempts")
+    op.drop_table("idempotency_keys")
+    op.drop_table("provider_accounts")
+    op.drop_index(
+        "ix_outbox_unrelayed",
+        table_name="outbox",
+        sqlite_where=sa.text("relayed_at IS NULL AND parked_at IS NULL"),
+        postgresql_where=sa.text("relayed_at IS NULL AND parked_at IS NULL"),
+    )
+    op.drop_table("outbox")
+    op.drop_index("ix_jobs_tenant_id", table_name="jobs")
+    op.drop_index("ix_jobs_provider_state", table_name="jobs")
+    op.drop_index(
+        "ix_jobs_next_submit_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_submit_at IS NOT NULL"),
+        postgresql_where=sa.text("next_submit_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_next_poll_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_poll_at IS NOT NULL"),
+        postgresql_where=sa.text("next_poll_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_next_cancel_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_cancel_at IS NOT NULL"),
+        postgresql_where=sa.text("next_cancel_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_next_alarm_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_alarm_at IS NOT NULL"),
+        postgresql_where=sa.text("next_alarm_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_lease_until",
+        table_name="jobs",
+        sqlite_where=sa.text("lease_until IS NOT NULL"),
+        postgresql_where=sa.text("lease_until IS NOT NULL"),
+    )
+    op.drop_table("jobs")
+    op.drop_table("heartbeats")
+    op.drop_index(
+        "ix_handler_runs_next_try_at",
+        table_name="handler_runs",
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.drop_table("handler_runs")
+    op.drop_index(
+        "uq_dead_letters_open",
+        table_name="dead_letters",
+        sqlite_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
+        postgresql_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
+    )
+    op.drop_index("ix_dead_letters_tenant_id", table_name="dead_letters")
+    op.drop_table("dead_letters")
+    op.drop_table("counters")
+    op.drop_table("api_keys")
