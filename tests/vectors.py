@@ -65,8 +65,7 @@ B1 = Vector(
 #: Odd blanks, 1.0, an escape and raw UTF-8: any second encoding of it differs.
 B2 = Vector(
     "B2",
-    b'{ "status":"succeeded",  "id":"evt_1",\n "score":1.0, "name":"caf\\u00e9",'
-    b' "raw":"\xc3\xa9\xf0\x9f\x98\xb1" }\n',
+    b'{ "status":"succeeded",  "id":"evt_1",\n "score":1.0, "name":"caf\\u00e9", "raw":"\xc3\xa9\xf0\x9f\x98\xb1" }\n',
     h="d86c49694f216cbb87deca8b1347e0ee5131c5c0c65d7ef5c3c277d8beaf6551",
     s="6a3353fb32708cc071fd0589e70b78cc0501c0cfb8f2aa533d3b6791bca03555",
     w="BWnZxOYTHb63CCtlDWrHjOMpsDojFJj5WEFZ4IBPiUw=",

@@ -107,9 +107,7 @@ def test_a_malformed_header_is_refused(header: str) -> None:
         check(header)
 
 
-@pytest.mark.parametrize(
-    "header", ["sha256=\xe9\xff", "\xe9", f"sha256={B1.h}\xff", "sha256=\u212a", "\udc80"]
-)
+@pytest.mark.parametrize("header", ["sha256=\xe9\xff", "\xe9", f"sha256={B1.h}\xff", "sha256=\u212a", "\udc80"])
 def test_a_byte_beyond_ascii_is_refused_and_breaks_nothing(header: str) -> None:
     """F02: the bad byte may follow a good prefix."""
     with pytest.raises(SignatureError):

@@ -41,9 +41,7 @@ def ours(scheme: str, headers: dict[str, str], body: bytes) -> None:
 
 @given(bodies, ids)
 def test_standard_webhooks_takes_what_we_sign(body: str, delivery_id: str) -> None:
-    headers = sign(
-        "standard-webhooks", secret=WHSEC_SECRET, body=body.encode(), delivery_id=delivery_id, at=now()
-    )
+    headers = sign("standard-webhooks", secret=WHSEC_SECRET, body=body.encode(), delivery_id=delivery_id, at=now())
 
     assert ORACLE.verify(body, headers) == json.loads(body)
 
@@ -142,9 +140,7 @@ def test_stripe_takes_a_timestamp_ten_years_ahead_and_we_refuse_it() -> None:
     ahead = now() + timedelta(days=3650)
     headers = sign("stripe", secret=WHSEC_SECRET, body=b"{}", delivery_id="e", at=ahead)
 
-    assert stripe.WebhookSignature.verify_header(
-        "{}", headers["Stripe-Signature"], WHSEC_SECRET, tolerance=300
-    )
+    assert stripe.WebhookSignature.verify_header("{}", headers["Stripe-Signature"], WHSEC_SECRET, tolerance=300)
     with pytest.raises(FromFuture):
         ours("stripe", headers, b"{}")
 

@@ -35,9 +35,7 @@ def test_a_wrong_standard_webhooks_secret_is_refused_by_name_of_its_fault(text: 
     assert len(text.strip()) < 8 or text.strip() not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "text", [WHSEC_SECRET, f"{WHSEC_SECRET}\n", f"  {WHSEC_SECRET}\r\n", WHSEC_SECRET[6:]]
-)
+@pytest.mark.parametrize("text", [WHSEC_SECRET, f"{WHSEC_SECRET}\n", f"  {WHSEC_SECRET}\r\n", WHSEC_SECRET[6:]])
 def test_outer_blanks_are_trimmed_and_the_prefix_may_be_left_out(text: str) -> None:
     """F09: secrets files end in a newline."""
     (secret,) = parse_secrets("standard-webhooks", [text])

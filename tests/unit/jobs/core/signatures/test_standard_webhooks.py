@@ -57,9 +57,7 @@ def test_the_published_vector_is_verified_and_signed_alike() -> None:
     secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
     at = datetime.fromtimestamp(1614265330, UTC)
 
-    headers = sign(
-        "standard-webhooks", secret=secret, body=body, delivery_id="msg_p5jXN8AQM9LWM0D4loKWxJek", at=at
-    )
+    headers = sign("standard-webhooks", secret=secret, body=body, delivery_id="msg_p5jXN8AQM9LWM0D4loKWxJek", at=at)
 
     assert headers == {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -170,9 +168,7 @@ def test_a_timestamp_within_the_tolerance_is_fresh(stamp: int) -> None:
         ("0", Expired),
     ],
 )
-def test_any_other_timestamp_is_refused_though_it_is_signed(
-    stamp: str, refusal: type[SignatureError]
-) -> None:
+def test_any_other_timestamp_is_refused_though_it_is_signed(stamp: str, refusal: type[SignatureError]) -> None:
     """F04."""
     with pytest.raises(refusal):
         check(signed_at(stamp))
