@@ -323,11 +323,11 @@ def _ends_review(review: ReviewReason, draft: _Draft, seen: Observation) -> bool
         return True
     if review is ReviewReason.AMBIGUOUS_SUBMIT:
         return "provider_job_id" in draft.changes
-    return review is ReviewReason.UNKNOWN_STATUS and seen.state is not None
+    return review is ReviewReason.UNKNOWN_STATUS and seen.state is not None and seen.review is None
 
 
 def _begin_review(draft: _Draft, seen: Observation) -> None:
-    if seen.review is None or is_terminal(draft.job.state):
+    if seen.review is None or seen.resolved_by_person or is_terminal(draft.job.state):
         return
     current = draft.job.review
     if current is not None and _REVIEW_RANK[current] >= _REVIEW_RANK[seen.review.reason]:

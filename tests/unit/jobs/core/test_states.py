@@ -25,7 +25,7 @@ def test_the_table_lists_exactly_the_seven_steps_of_the_contract() -> None:
 
 
 def test_every_state_is_either_open_or_terminal() -> None:
-    assert OPEN | TERMINAL == set(JobState)
+    assert set(JobState) == OPEN | TERMINAL
     assert not OPEN & TERMINAL
 
 
