@@ -238,6 +238,66 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant", "key", name=op.f("pk_idempotency_keys")),
     )
     op.create_table(
+        "inbox_events",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=True),
+        sa.Column("delivery_id", sa.Text(), nullable=True),
+        sa.Column("dedupe_key", sa.Text(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=True),
+        sa.Column("scheme", sa.Text(), nullable=False),
+        sa.Column("secret_index", sa.Integer(), nullable=False),
+        sa.Column("raw", sa.LargeBinary(), nullable=False),
+        sa.Column("headers", sa.JSON(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("fact", sa.Text(), nullable=True),
+        sa.Column("provider_job_id", sa.Text(), nullable=True),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("duplicates", sa.Integer(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("next_try_at", sa.BigInteger(), nullable=True),
+        sa.Column("first_failed_at", sa.BigInteger(), nullable=True),
+        sa.Column("parked_until", sa.BigInteger(), nullable=True),
+        sa.Column("received_at", sa.BigInteger(), nullable=False),
+        sa.Column("processed_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(status IN ('accepted', 'parked')) = (next_try_at IS NOT NULL)",
+            name=op.f("ck_inbox_events_due_while_waiting"),
+        ),
+        sa.CheckConstraint(
+            "status IN ('accepted', 'applied', 'ignored', 'parked', 'conflict', 'quarantined', 'dead')",
+            name=op.f("ck_inbox_events_status"),
+        ),
+        sa.CheckConstraint(
+            "duplicates >= 0 AND failures >= 0 AND tries >= failures", name=op.f("ck_inbox_events_counters")
+        ),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_inbox_events_job_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_inbox_events")),
+        sa.UniqueConstraint("provider", "dedupe_key", name=op.f("uq_inbox_events_provider_dedupe_key")),
+    )
+    op.create_index("ix_inbox_events_job_id", "inbox_events", ["job_id"], unique=False)
+    op.create_index(
+        "ix_inbox_events_next_try_at",
+        "inbox_events",
+        ["next_try_at"],
+        unique=False,
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_inbox_events_parked",
+        "inbox_events",
+        ["provider", "provider_job_id"],
+        unique=False,
+        sqlite_where=sa.text("status = 'parked'"),
+        postgresql_where=sa.text("status = 'parked'"),
+    )
+    op.create_index("ix_inbox_events_tenant_id", "inbox_events", ["tenant", "id"], unique=False)
+    op.create_table(
         "job_attempts",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("job_id", sa.Text(), nullable=False),
@@ -329,6 +389,21 @@ def downgrade() -> None:
         postgresql_where=sa.text("provider_job_id IS NOT NULL"),
     )
     op.drop_table("job_attempts")
+    op.drop_index("ix_inbox_events_tenant_id", table_name="inbox_events")
+    op.drop_index(
+        "ix_inbox_events_parked",
+        table_name="inbox_events",
+        sqlite_where=sa.text("status = 'parked'"),
+        postgresql_where=sa.text("status = 'parked'"),
+    )
+    op.drop_index(
+        "ix_inbox_events_next_try_at",
+        table_name="inbox_events",
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.drop_index("ix_inbox_events_job_id", table_name="inbox_events")
+    op.drop_table("inbox_events")
     op.drop_table("idempotency_keys")
     op.drop_table("provider_accounts")
     op.drop_index(

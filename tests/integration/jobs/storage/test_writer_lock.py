@@ -1,0 +1,84 @@
+"""SQLite's writers queue on one lock, between threads and between processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from jobs.clock import SystemClock
+from jobs.core.errors import Unavailable
+from jobs.storage.database import Database
+from jobs.storage.writer_lock import WriterLock
+
+
+def lock_at(path: Path, timeout_s: float = 0.2) -> WriterLock:
+    return WriterLock(path, timeout_s=timeout_s, monotonic=SystemClock().monotonic)
+
+
+def can_be_had(lock: WriterLock) -> bool:
+    try:
+        with lock.hold():
+            return True
+    except Unavailable:
+        return False
+
+
+def test_a_second_thread_is_refused_after_its_patience(tmp_path: Path) -> None:
+    lock = lock_at(tmp_path / "lock")
+    answers: list[bool] = []
+
+    with lock.hold():
+        other = threading.Thread(target=lambda: answers.append(can_be_had(lock)))
+        other.start()
+        other.join()
+
+    assert answers == [False]
+    assert can_be_had(lock)
+
+
+def test_another_process_is_excluded_too(tmp_path: Path) -> None:
+    held, other = lock_at(tmp_path / "lock"), lock_at(tmp_path / "lock")
+
+    with held.hold():
+        assert not can_be_had(other)
+
+    assert can_be_had(other)
+
+
+def test_a_forked_child_does_not_share_its_parents_hold(tmp_path: Path) -> None:
+    """An inherited descriptor would let the child in while the parent writes."""
+    lock = lock_at(tmp_path / "lock")
+    context = multiprocessing.get_context("fork")
+
+    with lock.hold():
+        child = context.Process(target=lambda: os._exit(0 if can_be_had(lock) else 3))
+        child.start()
+        child.join()
+
+    assert child.exitcode == 3
+
+
+def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+    lock = lock_at(tmp_path / "lock")
+
+    with pytest.raises(RuntimeError), lock.hold():
+        raise RuntimeError
+
+    assert can_be_had(lock)
+
+
+def test_a_database_whose_writer_hangs_is_unavailable_within_its_time_out(sqlite_url: str) -> None:
+    first = Database.connect(sqlite_url, write_timeout_s=0.2)
+    second = Database.connect(sqlite_url, write_timeout_s=0.2)
+
+    with first.write(), pytest.raises(Unavailable, match="write lock"), second.write():
+        pass
+
+    with second.read() as tx:
+        assert tx.now is not None, "readers never wait for a writer"
+    first.close()
+    second.close()
