@@ -1,0 +1,102 @@
+"""Where the parts meet: which database, which broker, which adapters, which handlers.
+
+Nothing else in the product chooses an implementation. A process calls :func:`build_runtime` once, after any fork.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+
+from homing.broker import CeleryBroker
+from jobs.broker import Broker
+from jobs.clock import Clock, SystemClock, system_rng
+from jobs.config.loading import Configuration, load
+from jobs.core.errors import ConfigError
+from jobs.handlers import HandlerRegistry, registry
+from jobs.net.http import HttpClient
+from jobs.providers.registry import build_adapter
+from jobs.services.observe import Observer
+from jobs.services.runtime import ProviderEntry, Runtime, install
+from jobs.storage.database import Database
+
+
+def build_runtime(configuration: Configuration | None = None) -> Runtime:
+    """Puts a process together and makes the result its own (``jobs.services.runtime.current``).
+
+    Connects to nothing yet: the first transaction and the first message do.
+
+    Args:
+        configuration: What an operator chose; read from the environment where absent.
+
+    Raises:
+        ConfigError: Every fault of the configuration, or a plugin that cannot be imported.
+    """
+    chosen = configuration or load(os.environ)
+    clock = SystemClock()
+    runtime = assemble(
+        chosen,
+        clock=clock,
+        database=Database.connect(chosen.settings.database_url, clock=clock),
+        broker=CeleryBroker(chosen.settings.redis_url),
+        handlers=load_handlers(chosen.plugins),
+    )
+    install(runtime)
+    return runtime
+
+
+def assemble(
+    configuration: Configuration, *, clock: Clock, database: Database, broker: Broker, handlers: HandlerRegistry
+) -> Runtime:
+    """Joins parts that were chosen already; what tests use to choose their own."""
+    rng = system_rng()
+    providers = build_entries(configuration, clock=clock)
+    runtime = Runtime(
+        settings=configuration.settings,
+        database=database,
+        clock=clock,
+        rng=rng,
+        broker=broker,
+        providers=providers,
+        observer=Observer({name: entry.policy for name, entry in providers.items()}, rng),
+        handlers=handlers,
+    )
+    _introduce_strangers(runtime)
+    return runtime
+
+
+def build_entries(configuration: Configuration, *, clock: Clock) -> Mapping[str, ProviderEntry]:
+    """The configured provider entries, each with its adapter."""
+    client = HttpClient(clock)
+    return {
+        name: ProviderEntry(name, config, config.policy, build_adapter(config, client, clock))
+        for name, config in configuration.providers.items()
+    }
+
+
+def load_handlers(modules: tuple[str, ...]) -> HandlerRegistry:
+    """Imports the plugins, whose ``@on`` fills the registry.
+
+    Raises:
+        ConfigError: Each module that cannot be imported, and why.
+    """
+    faults = [fault for fault in map(_import_fault, modules) if fault]
+    if faults:
+        raise ConfigError(faults)
+    return registry
+
+
+def _import_fault(module: str) -> str | None:
+    try:
+        import_module(module)
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything; the operator is told which and what
+        return f"plugins.modules: {module} cannot be imported: {type(error).__name__}: {error}"
+    return None
+
+
+def _introduce_strangers(runtime: Runtime) -> None:
+    """``jobs`` knows neither ``webhooks`` nor ``reconciler``; here they leave their cards."""
+    from webhooks.incoming.parked import wake_parked
+
+    runtime.wake_parked = lambda provider, run: wake_parked(runtime, provider, run)
