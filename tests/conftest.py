@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from jobs.clock import FakeClock
 from jobs.storage.database import Database
 from tests.services.postgresql import PostgresService
 from tests.services.redis import RedisService
+
+# Two busy cores make any one example slow; the time-out of the whole test stays.
+settings.register_profile("homing", deadline=None)
+settings.load_profile("homing")
 
 _KINDS = ("unit", "integration", "contract", "e2e")
 

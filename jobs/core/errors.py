@@ -227,7 +227,6 @@ class ConfigError(JobsError):
         """See the class."""
         self.faults = (faults,) if isinstance(faults, str) else tuple(faults)
         super().__init__("\n".join(self.faults))
-        self.args = (self.faults,)
 
 
 # Answers to a client's request -------------------------------------------------------------------------

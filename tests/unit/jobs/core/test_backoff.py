@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -73,6 +74,16 @@ def test_the_ends_of_the_range_are_half_and_whole(high: bool, seconds: int) -> N
     assert poll_wait(3, base=SECOND, cap=60 * SECOND, rng=Edge(high=high)) == seconds * SECOND
 
 
+def test_the_shortest_wait_there_is_does_not_round_to_zero() -> None:
+    microsecond = timedelta(microseconds=1)
+
+    assert poll_wait(0, base=microsecond, cap=SECOND, rng=Edge(high=False)) == microsecond
+
+
+def test_the_longest_cap_there_is_is_reached_from_the_shortest_base() -> None:
+    assert undithered(10**30, base=timedelta(microseconds=1), cap=timedelta.max) == timedelta.max
+
+
 def test_the_first_retry_waits_as_the_first_poll_does() -> None:
     waited = [retry_wait(tries, base=SECOND, cap=60 * SECOND, rng=Edge(high=True)) for tries in (1, 2, 3)]
 
@@ -136,6 +147,19 @@ def test_a_date_is_rounded_up_to_the_next_second() -> None:
     just_after = NOW + timedelta(milliseconds=1)
 
     waited = parse_retry_after("Thu, 01 Jan 2026 00:01:30 GMT", now=just_after, default=DEFAULT, maximum=MAXIMUM)
+
+    assert waited == 90 * SECOND
+
+
+def test_a_date_without_a_zone_is_utc_wherever_we_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F27: -0000 and the oldest date form come back from the parser without a zone."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        waited = parse_retry_after("Thu Jan  1 00:01:30 2026", now=NOW, default=DEFAULT, maximum=MAXIMUM)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
     assert waited == 90 * SECOND
 

@@ -102,6 +102,12 @@ def test_any_good_signature_among_several_is_enough(signatures: str) -> None:
     assert check({**B1.standard_webhooks, "webhook-signature": signatures}).secret_index == 0
 
 
+@pytest.mark.parametrize("signatures", [f"{B1.w} v1,AAAA", f"v2,{B1.w}", f"v1a,{B1.w} v1,AAAA", f"V1,{B1.w}"])
+def test_a_good_digest_under_another_version_is_refused(signatures: str) -> None:
+    with pytest.raises(Mismatch):
+        check({**B1.standard_webhooks, "webhook-signature": signatures})
+
+
 @pytest.mark.parametrize(
     ("secrets", "index"),
     [((WHSEC_SECRET, OTHER_SECRET), 0), ((OTHER_SECRET, WHSEC_SECRET), 1)],
