@@ -20,6 +20,7 @@ from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
 from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import Database
+from webhooks.incoming.parked import wake_parked
 
 
 def build_runtime(configuration: Configuration | None = None) -> Runtime:
@@ -97,6 +98,4 @@ def _import_fault(module: str) -> str | None:
 
 def _introduce_strangers(runtime: Runtime) -> None:
     """``jobs`` knows neither ``webhooks`` nor ``reconciler``; here they leave their cards."""
-    from webhooks.incoming.parked import wake_parked
-
     runtime.wake_parked = lambda provider, run: wake_parked(runtime, provider, run)
