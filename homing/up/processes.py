@@ -1,0 +1,104 @@
+"""What a fleet is made of: the one place that says which command runs each process.
+
+``Procfile`` is written from here, ``docker-compose.yml`` is tested against it, and ``homing up`` runs it. Commands
+hold ``{slots}`` for what differs between those places; nothing else does.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_CELERY = "celery -A homing.worker:app"
+# Mingle and gossip are chatter between workers that nothing here reads, and more code on the reconnect path.
+_WORKER = f"{_CELERY} worker --pool prefork --prefetch-multiplier 1 --without-mingle --without-gossip"
+# Makes SIGTERM a soft shutdown: running tasks get their time, the others go back to the queue at once.
+_SOFT_SHUTDOWN = {"REMAP_SIGTERM": "SIGQUIT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of the fleet, with its children.
+
+    Attributes:
+        name: As in ``run.json``, the Procfile and the compose file.
+        command: The command line, with ``{slots}``.
+        environment: What it needs beyond the fleet's own settings; values may hold slots.
+        stop_wait_s: Seconds between the polite signal and the kill.
+    """
+
+    name: str
+    command: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stop_wait_s: int = 10
+
+    def argv(self, slots: Mapping[str, str]) -> list[str]:
+        """The command with its slots filled, split into arguments."""
+        return [part.format_map(slots) for part in shlex.split(self.command)]
+
+    def filled_environment(self, slots: Mapping[str, str]) -> dict[str, str]:
+        """The environment with its slots filled."""
+        return {name: value.format_map(slots) for name, value in self.environment.items()}
+
+
+PROCESSES: tuple[Process, ...] = (
+    Process(
+        "web",
+        # The backpressure is how many requests one worker lets wait; beyond it the kernel's backlog holds them.
+        "granian --interface wsgi --factory homing.web:create_app --host {web_host} --port {web_port} --no-ws"
+        " --workers 2 --blocking-threads 16 --backpressure 256"
+        " --respawn-failed-workers --workers-kill-timeout 10",
+        stop_wait_s=15,
+    ),
+    Process(
+        "worker-events",
+        f"{_WORKER} -n events@%h -Q events,reconcile --concurrency 2 --loglevel info",
+        environment=_SOFT_SHUTDOWN,
+        stop_wait_s=30,
+    ),
+    Process(
+        "worker-io",
+        f"{_WORKER} -n io@%h -Q submit,poll,deliver,artifacts,handlers,pipelines --concurrency 4 --loglevel info",
+        environment=_SOFT_SHUTDOWN,
+        stop_wait_s=30,
+    ),
+    # The schedule is in code; this file holds only the last run times, and losing it costs one early tick.
+    Process("beat", f"{_CELERY} beat -s {{beat_file}} --pidfile= --loglevel info"),
+    Process(
+        "flower",
+        f"{_CELERY} flower --address={{flower_host}} --port={{flower_port}} --read_only=True --max_tasks=10000"
+        " --max_workers=200 --purge_offline_workers=600",
+        # Through the environment, because a command line can be read by everybody on the machine.
+        environment={"FLOWER_BASIC_AUTH": "{flower_basic_auth}"},
+    ),
+)
+
+#: Only under ``homing up``: elsewhere Redis is a service of its own and the provider is a real one.
+LOCAL_ONLY = ("redis", "simulator")
+
+NAMES: tuple[str, ...] = tuple(process.name for process in PROCESSES) + LOCAL_ONLY
+
+_PROCFILE_SLOTS = {
+    "web_host": "${HOST:-127.0.0.1}",
+    "web_port": "${PORT:-8000}",
+    "flower_host": "${FLOWER_HOST:-127.0.0.1}",
+    "flower_port": "${FLOWER_PORT:-5555}",
+    "beat_file": "${TMPDIR:-/tmp}/homing-beat",
+    # Flower never runs open: the shell refuses the line when the setting is missing.
+    "flower_basic_auth": '"${HOMING_FLOWER_BASIC_AUTH:?is required, as user:password}"',
+}
+
+
+def procfile() -> str:
+    """The text of the Procfile. Written by ``python -m homing.up.processes > Procfile``."""
+    return "".join(f"{process.name}: {_shell_line(process)}\n" for process in PROCESSES)
+
+
+def _shell_line(process: Process) -> str:
+    settings = [f"{name}={value}" for name, value in process.filled_environment(_PROCFILE_SLOTS).items()]
+    return " ".join([*settings, *process.argv(_PROCFILE_SLOTS)])
+
+
+if __name__ == "__main__":
+    print(procfile(), end="")
