@@ -15,7 +15,7 @@ from jobs.core.policy import Policy
 from jobs.handlers import HandlerRegistry
 from jobs.providers.port import Provider
 from jobs.services.observe import Observer
-from jobs.storage.database import Database
+from jobs.storage.database import Database, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Runtime:
 
     ``wake_parked(provider, provider_job_id)`` is called after a commit that made a run's id known, so that events
     which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
+    ``redrivers`` adds what a redrive does for kinds of dead letters that ``jobs`` does not know, by kind
+    (``jobs.services.redrivers``).
     """
 
     settings: Settings
@@ -45,6 +47,7 @@ class Runtime:
     observer: Observer
     handlers: HandlerRegistry
     wake_parked: Callable[[str, str], None] = field(default=lambda _provider, _run: None)
+    redrivers: Mapping[str, Callable[[Transaction, Mapping[str, Any]], str | None]] = field(default_factory=dict)
 
     def provider(self, name: str) -> ProviderEntry:
         """The entry of that name.
