@@ -28,6 +28,7 @@ NEW_JOB: Mapping[str, Any] = {
     "poll_failures": 0,
     "missing_reads": 0,
     "cancel_tries": 0,
+    "starts": 0,
 }
 
 

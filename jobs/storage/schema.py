@@ -76,6 +76,7 @@ jobs = sa.Table(
     sa.Column("poll_failures", sa.Integer, nullable=False),  # in a row
     sa.Column("missing_reads", sa.Integer, nullable=False),  # status reads answered "gone", in a row
     sa.Column("cancel_tries", sa.Integer, nullable=False),
+    sa.Column("starts", sa.Integer, nullable=False),  # of work at the provider that never came to its end, in a row
     sa.Column("lease_token", sa.Text),
     sa.Column("lease_until", Instant),
     sa.Column("created_at", Instant, nullable=False),

@@ -56,7 +56,8 @@ def read_request(connection: socket.socket) -> bytes:
             return received
         received += part
     head, _, body = received.partition(b"\r\n\r\n")
-    length = next((int(l.split(b":")[1]) for l in head.split(b"\r\n") if l.lower().startswith(b"content-length")), 0)
+    lines = (line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    length = next((int(line.split(b":")[1]) for line in lines), 0)
     while len(body) < length:
         part = connection.recv(65536)
         if not part:

@@ -128,6 +128,7 @@ def upgrade() -> None:
         sa.Column("poll_failures", sa.Integer(), nullable=False),
         sa.Column("missing_reads", sa.Integer(), nullable=False),
         sa.Column("cancel_tries", sa.Integer(), nullable=False),
+        sa.Column("starts", sa.Integer(), nullable=False),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),

@@ -133,9 +133,13 @@ def test_a_handshake_that_hangs_was_never_sent() -> None:
 
 def test_silence_after_the_request_may_have_arrived() -> None:
     over = threading.Event()
-    with raw_server(lambda connection: (read_request(connection), over.wait(5)) and None) as server:
-        with pytest.raises(NoAnswer):
-            get(server.url)
+
+    def reads_and_is_silent(connection: socket.socket) -> None:
+        read_request(connection)
+        over.wait(5)
+
+    with raw_server(reads_and_is_silent) as server, pytest.raises(NoAnswer):
+        get(server.url)
     over.set()
 
 

@@ -1,0 +1,31 @@
+"""Which adapter an entry of the configuration speaks through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from jobs.clock import Clock
+from jobs.config.providers import ProviderConfig
+from jobs.core.errors import ConfigError
+from jobs.core.suggestions import did_you_mean
+from jobs.net.http import HttpClient
+from jobs.providers.port import Provider
+from jobs.providers.simulator import SimulatorProvider
+
+Factory: TypeAlias = Callable[[ProviderConfig, HttpClient, Clock], Provider]
+
+FACTORIES: Mapping[str, Factory] = {"simulator": SimulatorProvider}
+
+
+def build_adapter(config: ProviderConfig, client: HttpClient, clock: Clock) -> Provider:
+    """The adapter of one account; dials nobody.
+
+    Raises:
+        ConfigError: There is no adapter of that name.
+    """
+    factory = FACTORIES.get(config.adapter)
+    if factory is None:
+        meant = did_you_mean(config.adapter, FACTORIES)
+        raise ConfigError(f"adapter {config.adapter!r} is unknown" + (f"; did you mean {meant}?" if meant else ""))
+    return factory(config, client, clock)
