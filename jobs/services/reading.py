@@ -13,6 +13,8 @@ from jobs.storage.database import Database
 from jobs.storage.jobs import get_job
 from jobs.storage.listing import JobFilter, list_events, list_jobs, list_transitions_after
 
+__all__ = ["EventFilter", "JobFilter", "SeenJob", "read_events", "read_job", "read_jobs", "read_transitions"]
+
 _SOON = timedelta(seconds=1)
 #: For a job that waits for a person: nothing of ours will change it.
 _LATER = timedelta(minutes=1)

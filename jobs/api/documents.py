@@ -1,0 +1,177 @@
+"""The documents the job routes answer with, for the OpenAPI document; tests hold answers against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from jobs.core.observations import ReviewReason, Source
+from jobs.core.states import JobState
+
+
+class Document(BaseModel):
+    """A document of ours: every field is always there."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class Progress(Document):
+    """How far the provider says it is."""
+
+    fraction: float | None
+    message: str | None
+
+
+class Failure(Document):
+    """Why a job failed: `code` for programs, `message` for people."""
+
+    code: str
+    message: str
+
+
+class Review(Document):
+    """Why a job waits for a person."""
+
+    reason: ReviewReason
+    since: AwareDatetime
+    detail: str | None
+
+
+class LateOutcome(Document):
+    """What the provider said after the job had ended."""
+
+    state: JobState
+    at: AwareDatetime
+    output: Any
+    cost: float | None
+
+
+class Job(Document):
+    """A job."""
+
+    id: str
+    provider: str
+    provider_job_id: str | None
+    state: JobState
+    version: int = Field(description="Grows with every stored change, progress included")
+    progress: Progress | None
+    input: dict[str, Any]
+    output: Any
+    error: Failure | None
+    metadata: dict[str, Any]
+    review: Review | None
+    late_outcome: LateOutcome | None
+    cancel_requested_at: AwareDatetime | None
+    expected_at: AwareDatetime | None
+    deadline_at: AwareDatetime
+    created_at: AwareDatetime
+    submitted_at: AwareDatetime | None
+    started_at: AwareDatetime | None
+    finished_at: AwareDatetime | None
+    attempts: int
+    cost: float | None
+    artifacts: list[Any]
+    pipeline: str | None
+
+
+class Transition(Document):
+    """An observation that mattered to a job, applied or not."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    from_: JobState = Field(alias="from")
+    to: JobState
+    source: Source
+    at: AwareDatetime
+    attempt: int | None
+    provider_job_id: str | None
+    event_id: str | None
+    digest: str | None
+    applied: bool
+    reason: str | None
+
+
+class Event(Document):
+    """Something that happened; `sequence` counts per job, `position` is its place among all events."""
+
+    id: str
+    type: str
+    schema_version: int
+    sequence: int | None
+    position: int
+    occurred_at: AwareDatetime
+    tenant: str | None
+    data: dict[str, Any]
+
+
+class DeadLetter(Document):
+    """Something that exhausted its tries and waits for a person."""
+
+    id: str
+    kind: str
+    ref: str
+    job: str | None
+    reason: str
+    evidence: dict[str, Any] | None
+    attempts: int
+    first_failed_at: AwareDatetime
+    last_failed_at: AwareDatetime
+    redriven_at: AwareDatetime | None
+    redriven_by: str | None
+    discarded_at: AwareDatetime | None
+    discarded_by: str | None
+
+
+class Noop(Document):
+    """Nothing was done, and why."""
+
+    status: str
+    why: str
+
+
+class JobPage(Document):
+    """Jobs, newest first."""
+
+    data: list[Job]
+    next_cursor: str | None
+
+
+class TransitionPage(Document):
+    """A job's history, oldest first."""
+
+    data: list[Transition]
+    next_cursor: str | None
+
+
+class EventPage(Document):
+    """Events, in commit order."""
+
+    data: list[Event]
+    next_cursor: str | None
+
+
+class DeadLetterPage(Document):
+    """Dead letters, newest first."""
+
+    data: list[DeadLetter]
+    next_cursor: str | None
+
+
+class Provider(Document):
+    """An account at a provider. `home_by` counts your jobs that ended, by whose word it was."""
+
+    name: str
+    adapter: str
+    paused_at: AwareDatetime | None
+    blocked_until: AwareDatetime | None = Field(description="The provider asked for no requests until then")
+    backlog: int = Field(description="Open jobs")
+    jobs: dict[JobState, int]
+    home_by: dict[Source, int]
+
+
+class ProviderPage(Document):
+    """Every provider entry you may use; always one page."""
+
+    data: list[Provider]
+    next_cursor: None

@@ -1,0 +1,76 @@
+"""The accounts at providers, as their users and operators see them: how they are doing, pause, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jobs.core import instants
+from jobs.core.states import OPEN, JobState
+from jobs.services.creation import provider_for, visible_providers
+from jobs.services.documents import Document, Row
+from jobs.services.runtime import Runtime
+from jobs.storage.database import Transaction
+from jobs.storage.provider_pauses import count_homecomings, count_jobs, list_accounts, set_paused
+
+
+def read_accounts(runtime: Runtime, *, tenant: str) -> Document:
+    """Every provider entry the tenant may use, with its own jobs counted."""
+    with runtime.database.read() as tx:
+        documents = _documents(runtime, tx, tenant)
+    return {"data": documents, "next_cursor": None}
+
+
+def pause(runtime: Runtime, name: str, *, tenant: str) -> Document:
+    """Sends no more requests to a provider until it is resumed; its webhooks are still taken.
+
+    Raises:
+        NotFound: There is no such provider for this tenant.
+    """
+    return _set(runtime, name, tenant=tenant, paused=True)
+
+
+def resume(runtime: Runtime, name: str, *, tenant: str) -> Document:
+    """Ends a pause.
+
+    Raises:
+        NotFound: There is no such provider for this tenant.
+    """
+    return _set(runtime, name, tenant=tenant, paused=False)
+
+
+def _set(runtime: Runtime, name: str, *, tenant: str, paused: bool) -> Document:
+    provider_for(runtime, tenant, name)
+    with runtime.database.write() as tx:
+        set_paused(tx, name, tx.now if paused else None)
+        return next(document for document in _documents(runtime, tx, tenant) if document["name"] == name)
+
+
+def _documents(runtime: Runtime, tx: Transaction, tenant: str) -> list[Document]:
+    accounts = list_accounts(tx)
+    states = [row for row in count_jobs(tx) if row["tenant"] == tenant]
+    homes = count_homecomings(tx, tenant=tenant)
+    return [
+        _document(runtime, name, accounts.get(name), states=states, homes=homes)
+        for name in visible_providers(runtime, tenant)
+    ]
+
+
+def _document(
+    runtime: Runtime, name: str, account: Row | None, *, states: Iterable[Row], homes: Iterable[Row]
+) -> Document:
+    counts = {row["state"]: row["count"] for row in states if row["provider"] == name}
+    return {
+        "name": name,
+        "adapter": runtime.providers[name].config.adapter,
+        "paused_at": _text(account, "paused_at"),
+        "blocked_until": _text(account, "blocked_until"),
+        "backlog": sum(counts.get(state, 0) for state in OPEN),
+        "jobs": {str(state): counts.get(state, 0) for state in JobState},
+        "home_by": {row["source"]: row["count"] for row in homes if row["provider"] == name},
+    }
+
+
+def _text(account: Row | None, column: str) -> str | None:
+    at: Any = account and account[column]
+    return instants.to_text(at) if at else None
