@@ -1,0 +1,213 @@
+"""Group commit: one thread per process stores whatever waits, in one transaction, and releases each caller with its
+own outcome.
+
+No timer: a batch is what came while the last one was being committed, so a lone event waits for nobody and a burst
+shares its commits. The thread starts at the first event, in whichever process that is, so a fork is harmless.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+
+import structlog
+
+from jobs.core.errors import JobsError, Unavailable
+from webhooks.incoming.events import NewEvent, Stored
+from webhooks.incoming.schema import InboxStatus
+from webhooks.incoming.seen import SeenEvents
+
+Store = Callable[[Sequence[NewEvent]], list[Stored]]
+CountCopies = Callable[[Mapping[str, int]], dict[str, int]]
+
+#: A provider is told to come again before it gives up on us; with parsing and answering it stays within 2 s.
+CALLER_WAIT = timedelta(seconds=1.8)
+_RETRY_AFTER = timedelta(seconds=5)
+_MAX_BATCH = 256
+_MAX_BATCH_BYTES = 16 * 2**20
+_MAX_COUNTED_ROWS = 10_000  # repeats of busy rows are remembered, not for ever
+
+_log = structlog.get_logger(__name__)
+
+
+class _Caller:
+    """Somebody who waits for an event to be committed."""
+
+    __slots__ = ("_done", "error", "event", "stored")
+
+    def __init__(self, event: NewEvent) -> None:
+        self.event = event
+        self.stored: Stored | None = None
+        self.error: JobsError | None = None
+        self._done = threading.Event()
+
+    def release(self, *, stored: Stored | None = None, error: JobsError | None = None) -> None:
+        self.stored, self.error = stored, error
+        self._done.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._done.wait(timeout_s)
+
+
+class Committer:
+    """Stores events in groups. Thread-safe; one per process."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        count_copies: CountCopies,
+        on_commit: Callable[[], None],
+        caller_wait: timedelta = CALLER_WAIT,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            store: Commits a batch and says what became of each event, in order; may raise.
+            count_copies: Counts acknowledged repeats by row; returns what it could not count yet.
+            on_commit: Called after a commit that left work to do; must neither wait nor raise.
+            caller_wait: How long :meth:`submit` waits at most.
+        """
+        self._store = store
+        self._count_copies = count_copies
+        self._on_commit = on_commit
+        self._caller_wait_s = caller_wait.total_seconds()
+        self._reset()
+        forget = weakref.WeakMethod(self._reset)
+        os.register_at_fork(after_in_child=lambda: _call(forget))
+
+    def _reset(self) -> None:
+        """A child of a fork inherits neither the thread nor those who wait, and perhaps a lock that is held."""
+        self._seen = SeenEvents()
+        self._condition = threading.Condition()
+        self._queue: deque[_Caller] = deque()
+        self._copies: Counter[str] = Counter()
+        self._thread: threading.Thread | None = None
+        self._is_stopping = False
+
+    def submit(self, event: NewEvent) -> Stored:
+        """Stores one event; returns after its commit.
+
+        Raises:
+            Unavailable: It was not committed in time. It may be later, which is harmless: the provider sends it
+                again and meets it as a repeat.
+        """
+        repeated = self._seen.find_repeated(event)
+        if repeated is not None:
+            self._note_copy(repeated.id)
+            return Stored("duplicate", repeated.id, repeated, is_new=False)
+        caller = _Caller(event)
+        with self._condition:
+            self._queue.append(caller)
+            self._wake()
+        if not caller.wait(self._caller_wait_s):
+            self._withdraw(caller)
+            raise Unavailable("the event was not stored in time", retry_after=_RETRY_AFTER)
+        if caller.stored is None:
+            raise caller.error or Unavailable(retry_after=_RETRY_AFTER)
+        return caller.stored
+
+    def stop(self) -> None:
+        """Commits what waits, then ends the thread; the next event would start another."""
+        with self._condition:
+            thread, self._is_stopping = self._thread, True
+            self._condition.notify_all()
+        if thread is not None:
+            thread.join()
+        with self._condition:
+            self._thread, self._is_stopping = None, False
+
+    def _note_copy(self, event_id: str) -> None:
+        with self._condition:
+            self._copies[event_id] += 1
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="inbox-committer", daemon=True)
+            self._thread.start()
+        self._condition.notify()
+
+    def _withdraw(self, caller: _Caller) -> None:
+        with self._condition:
+            if caller in self._queue:
+                self._queue.remove(caller)
+
+    def _run(self) -> None:
+        busy: dict[str, int] = {}
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._queue or self._copies or self._is_stopping)
+                callers, copies = self._take(), self._copies
+                if not callers and not copies:
+                    return
+                self._copies = Counter()
+            self._commit(callers)
+            copies.update(busy)
+            busy = self._count(copies)
+
+    def _take(self) -> list[_Caller]:
+        taken: list[_Caller] = []
+        size_bytes = 0
+        while self._queue and len(taken) < _MAX_BATCH and size_bytes < _MAX_BATCH_BYTES:
+            caller = self._queue.popleft()
+            size_bytes += len(caller.event.raw)
+            taken.append(caller)
+        return taken
+
+    def _commit(self, callers: Sequence[_Caller]) -> None:
+        if not callers:
+            return
+        try:
+            outcomes = self._store([caller.event for caller in callers])
+        except Unavailable as error:
+            _refuse(callers, error)
+        except Exception as error:  # noqa: BLE001 - one bad row must not fail its neighbours: each is tried alone
+            _log.warning("a batch of events could not be stored; storing them one by one", exc_info=error)
+            for caller in callers:
+                self._commit_alone(caller)
+        else:
+            self._release(callers, outcomes)
+
+    def _commit_alone(self, caller: _Caller) -> None:
+        try:
+            outcomes = self._store([caller.event])
+        except Exception as error:  # noqa: BLE001 - the thread serves the others; this one's sender is told to retry
+            _log.error("an event could not be stored", provider=caller.event.provider, exc_info=error)
+            _refuse([caller], error)
+        else:
+            self._release([caller], outcomes)
+
+    def _release(self, callers: Sequence[_Caller], outcomes: Sequence[Stored]) -> None:
+        for caller, stored in zip(callers, outcomes, strict=True):
+            if stored.known is not None:
+                self._seen.add(caller.event.key, stored.known)
+            caller.release(stored=stored)
+        if any(stored.is_new and stored.status == InboxStatus.ACCEPTED for stored in outcomes):
+            self._on_commit()
+
+    def _count(self, copies: Counter[str]) -> dict[str, int]:
+        """Counts repeats nobody waits for; returns those to be counted with the next."""
+        if not copies:
+            return {}
+        try:
+            return self._count_copies(copies)
+        except Exception as error:  # noqa: BLE001 - a lost count is a lesser evil than a lost committer
+            _log.warning("repeats could not be counted yet", exc_info=error)
+            return dict(copies.most_common(_MAX_COUNTED_ROWS))
+
+
+def _refuse(callers: Sequence[_Caller], error: Exception) -> None:
+    reason = error.detail if isinstance(error, Unavailable) else "the event could not be stored"
+    for caller in callers:
+        caller.release(error=Unavailable(reason, retry_after=_RETRY_AFTER))
+
+
+def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    bound = method()
+    if bound is not None:
+        bound()
