@@ -1,10 +1,5 @@
-"""The fleet on one machine: every process of Homing, restarted when it dies."""
+"""The fleet on one machine: every process of Homing, restarted when it dies.
 
-from __future__ import annotations
-
-from homing.up.fleet import Fleet
-from homing.up.options import FleetOptions
-from homing.up.run import run_fleet
-from homing.up.run_file import Running
-
-__all__ = ["Fleet", "FleetOptions", "Running", "run_fleet"]
+``homing.up.options.FleetOptions`` says what is wanted, ``homing.up.run.run_fleet`` is the command,
+``homing.up.fleet.Fleet`` the fleet itself, for whoever needs one in a program.
+"""

@@ -11,6 +11,7 @@ from jobs.core.errors import ConfigError
 from jobs.core.suggestions import did_you_mean
 
 DEFAULT_PORT = 8080
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class FleetOptions:
         config: The TOML file; none: what ``HOMING_CONFIG`` says, else ``homing.toml`` where there is one.
         processes: Names to start; empty: all.
         simulator: Start the provider simulator; none: only where embedded and no TOML file names a provider.
+        simulator_port: Of the simulator; 0 picks a free one.
         simulator_arguments: Further arguments of ``homing simulator`` (seed, faults ...).
         json_output: Print ``run.json`` as one line instead of a page for people.
         environ: What the processes start from.
@@ -35,6 +37,7 @@ class FleetOptions:
     config: Path | None = None
     processes: tuple[str, ...] = ()
     simulator: bool | None = None
+    simulator_port: int = 0
     simulator_arguments: tuple[str, ...] = ()
     json_output: bool = False
     environ: Mapping[str, str] = field(repr=False)
@@ -65,5 +68,5 @@ class FleetOptions:
                 yield f"--processes: there is no process {name!r}{hint}"
             elif name in LOCAL_ONLY and not self.embedded:
                 yield f"--processes: {name} runs only with --embedded"
-        if not 0 <= self.port <= 65535:
-            yield "--port must be from 0 to 65535"
+        if not (0 <= self.port <= _LAST_PORT and 0 <= self.simulator_port <= _LAST_PORT):
+            yield f"--port must be from 0 to {_LAST_PORT}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,12 +19,14 @@ from jobs.ids import new_token
 
 _LOOPBACK = "127.0.0.1"
 _FLOWER_USER = "homing"
+# Read by `homing simulator`, and named in the TOML file below.
+_SIMULATOR_SECRET = "SIMULATOR_WEBHOOK_SECRET"
 _SIMULATED_PROVIDER = """\
 # Written by `homing up --embedded`, because no TOML file names a provider. Copy it to homing.toml to begin your own.
 [providers.simulator]
 adapter = "simulator"
 base_url = "{simulator_url}"
-webhook_secrets = ["{secret}"]
+webhook_secrets = [{{ env = "SIMULATOR_WEBHOOK_SECRET" }}]
 expected = "10s"
 """
 
@@ -68,9 +71,9 @@ def make_plan(options: FleetOptions) -> FleetPlan:
     port = _web_port(options.port)
     redis = RedisPlace(data_dir / "redis", free_port(), new_token()) if _embeds_redis(options) else None
     environment = dict(_environment(options, data_dir, port, redis))
-    simulator_url = f"http://{_LOOPBACK}:{free_port()}" if _wants_simulator(options, environment) else None
+    simulator_url = _simulator_url(options, environment)
     if simulator_url is not None and options.simulator is None:
-        environment["HOMING_CONFIG"] = str(_simulated_provider(data_dir, simulator_url))
+        environment |= _simulated_provider(data_dir, simulator_url)
     loading.load(environment)
     return FleetPlan(
         options=options,
@@ -142,6 +145,12 @@ def _embeds_redis(options: FleetOptions) -> bool:
     return options.embedded and options.wants("redis")
 
 
+def _simulator_url(options: FleetOptions, environment: Mapping[str, str]) -> str | None:
+    if not _wants_simulator(options, environment):
+        return None
+    return f"http://{_LOOPBACK}:{options.simulator_port or free_port()}"
+
+
 def _wants_simulator(options: FleetOptions, environment: Mapping[str, str]) -> bool:
     if not options.embedded or not options.wants("simulator"):
         return False
@@ -150,12 +159,12 @@ def _wants_simulator(options: FleetOptions, environment: Mapping[str, str]) -> b
     return not environment.get("HOMING_CONFIG") and not Path("homing.toml").exists()
 
 
-def _simulated_provider(data_dir: Path, simulator_url: str) -> Path:
-    from homing.simulator.config import DEMO_SECRET  # noqa: PLC0415 - only a fleet with a simulator pays for it
-
+def _simulated_provider(data_dir: Path, simulator_url: str) -> dict[str, str]:
+    """Writes a TOML file with one provider, and returns the settings that join it to the simulator."""
+    secret = "whsec_" + base64.b64encode(new_token().encode()).decode()
     path = data_dir / "simulator.toml"
-    path.write_text(_SIMULATED_PROVIDER.format(simulator_url=simulator_url, secret=DEMO_SECRET), encoding="utf-8")
-    return path
+    path.write_text(_SIMULATED_PROVIDER.format(simulator_url=simulator_url), encoding="utf-8")
+    return {"HOMING_CONFIG": str(path), _SIMULATOR_SECRET: secret}
 
 
 def _web_port(port: int) -> int:
