@@ -1,0 +1,178 @@
+"""The relay: gives committed events their position and hands them to the subscribers that want them.
+
+A bell says that there is something to relay; a sweep looks as well, for bells that got lost. Two relays at once are
+harmless: the position's counter is locked from before the first row is read until the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from jobs.broker import RUN_HANDLER
+from jobs.core.events import EventType
+from jobs.handlers import HandlerRegistry
+from jobs.services.runtime import Runtime
+from jobs.storage.counters import lock_counter, set_counter
+from jobs.storage.database import Transaction
+from jobs.storage.dead_letters import dead_letter
+from jobs.storage.handler_runs import Claimed, insert_runs
+from jobs.storage.premise import Premise, always
+from jobs.storage.relay import (
+    POSITION,
+    count_relay_try,
+    has_unrelayed,
+    is_rows_own_fault,
+    list_unrelayed,
+    mark_relayed,
+    park,
+)
+
+BATCH = 200  # SQLite's one writer is held no longer than about 10 ms
+MAX_TRIES = 5
+# How long the message of a new run has before a sweep takes the run as well.
+BELL_LEASE = timedelta(seconds=30)
+
+Row = dict[str, Any]
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Relayed:
+    """What came of some batches.
+
+    Attributes:
+        relayed: Events that got their position.
+        rung: Messages to handlers that reached the broker.
+        failed: Row numbers that could not be relayed this time.
+        parked: How many of those will not be tried again by themselves.
+        more: Whether the last batch was full.
+    """
+
+    relayed: int = 0
+    rung: int = 0
+    failed: set[int] = field(default_factory=set)
+    parked: int = 0
+    more: bool = False
+
+
+def relay(runtime: Runtime, *, premise: Premise = always) -> Relayed:
+    """Relays until nothing is left that can be.
+
+    Raises:
+        Stale: The premise failed.
+        Unavailable: The database is away; nothing of the batch under way was kept.
+    """
+    total = Relayed(more=True)
+    while total.more:
+        batch = relay_batch(runtime, without=total.failed, premise=premise)
+        total.relayed += batch.relayed
+        total.rung += batch.rung
+        total.parked += batch.parked
+        total.failed |= batch.failed
+        total.more = batch.more
+    return total
+
+
+def relay_batch(
+    runtime: Runtime, *, limit: int = BATCH, without: Collection[int] = (), premise: Premise = always
+) -> Relayed:
+    """Relays one batch in one transaction, then rings the handlers' bells.
+
+    Args:
+        runtime: The process's parts.
+        limit: Events at most.
+        without: Row numbers that failed a moment ago.
+        premise: Checked in the transaction.
+
+    Raises:
+        Stale: The premise failed.
+        Unavailable: The database is away; nothing was kept.
+    """
+    with runtime.database.read() as tx:
+        if not has_unrelayed(tx):
+            return Relayed()
+    with runtime.database.write() as tx:
+        premise(tx)
+        batch = _Batch(tx, runtime.handlers, position=lock_counter(tx, POSITION))
+        rows = list_unrelayed(tx, limit, without=without)
+        batch.relay(rows)
+        set_counter(tx, POSITION, batch.position)
+    batch.outcome.rung = ring(runtime, batch.claims)
+    batch.outcome.more = len(rows) == limit
+    return batch.outcome
+
+
+def ring(runtime: Runtime, claims: Collection[Claimed]) -> int:
+    """Sends the messages of claimed runs; a message that is lost costs the rest of the claim's lease."""
+    return sum(runtime.broker.publish(RUN_HANDLER, str(run_id), token) for run_id, token in claims)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """One transaction's work: all rows at once, or row by row where one of them fails."""
+
+    tx: Transaction
+    handlers: HandlerRegistry
+    position: int
+    claims: list[Claimed] = field(default_factory=list)
+    outcome: Relayed = field(default_factory=Relayed)
+
+    def relay(self, rows: list[Row]) -> None:
+        if rows and self._try(rows) is not None:
+            for row in rows:
+                error = self._try([row])
+                if error is not None:
+                    self._count_failure(row, error)
+
+    def _try(self, rows: list[Row]) -> Exception | None:
+        """Relays rows under a savepoint; on a failure nothing of it stays."""
+        try:
+            with self.tx.savepoint():
+                claims = self._relay_all(rows)
+        except Exception as error:  # whatever is wrong with a row, nobody waits behind it
+            if not is_rows_own_fault(error):
+                raise
+            return error
+        self.position += len(rows)
+        self.claims += claims
+        self.outcome.relayed += len(rows)
+        return None
+
+    def _relay_all(self, rows: list[Row]) -> list[Claimed]:
+        wanted = [(row["id"], name) for row in rows for name in self._wanting(row)]
+        first = self.position + 1
+        mark_relayed(self.tx, [(row["row_id"], first + place) for place, row in enumerate(rows)])
+        return insert_runs(self.tx, wanted, until=self.tx.now + BELL_LEASE)
+
+    def _wanting(self, row: Row) -> list[str]:
+        if not row["is_readable"]:
+            raise ValueError("the event's data is not JSON")
+        return [handler.name for handler in self.handlers.wanting(row["type"], row["provider"])]
+
+    def _count_failure(self, row: Row, error: Exception) -> None:
+        self.outcome.failed.add(row["row_id"])
+        tries = count_relay_try(self.tx, row["row_id"])
+        _log.warning("event not relayed", event_id=row["id"], tries=tries, error=type(error).__name__)
+        if tries >= MAX_TRIES:
+            self.outcome.parked += 1
+            self._park(row, error, tries)
+
+    def _park(self, row: Row, error: Exception, tries: int) -> None:
+        park(self.tx, row["row_id"])
+        if row["type"] == EventType.DEAD_LETTER_CREATED:
+            return  # a letter about a letter's event would bring forth the next one, for ever
+        dead_letter(
+            self.tx,
+            "event",
+            row["id"],
+            reason="the event could not be relayed",
+            attempts=tries,
+            tenant=row["tenant"],
+            job_id=row["job_id"],
+            evidence={"type": row["type"], "error": f"{type(error).__name__}: {error}"[:500]},
+        )
