@@ -17,6 +17,7 @@ RUN_HANDLER = "jobs.handlers.run"
 DRAIN = "webhooks.incoming.drain"
 SWEEP = "reconciler.sweep"
 CANARY = "reconciler.canary"
+PING = "reconciler.ping"
 
 # Queue of each task; ``homing.worker`` routes by this table.
 QUEUES = {
@@ -27,6 +28,7 @@ QUEUES = {
     RUN_HANDLER: "handlers",
     DRAIN: "events",
     SWEEP: "reconcile",
+    PING: "poll",  # a slow watcher must not hold up sweeps
 }
 EVENT_QUEUES = ("events", "reconcile")
 IO_QUEUES = ("submit", "poll", "handlers")

@@ -1,0 +1,32 @@
+"""The sweeps of a fleet, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jobs.services.runtime import Runtime
+from reconciler.counts import Sweep
+from reconciler.sweeps.alarms import Alarms
+from reconciler.sweeps.cancels import Cancels
+from reconciler.sweeps.handlers import Handlers
+from reconciler.sweeps.inbox import Inbox
+from reconciler.sweeps.outbox import Outbox
+from reconciler.sweeps.polls import Polls
+from reconciler.sweeps.submits import Submits
+
+
+def build_sweeps(*, apply_inbox: Callable[[Runtime], int]) -> Mapping[str, Sweep]:
+    """Every sweep the schedule names.
+
+    Args:
+        apply_inbox: One bounded batch of incoming events; returns how many it took on.
+    """
+    return {
+        "submits": Submits(),
+        "polls": Polls(),
+        "cancels": Cancels(),
+        "alarms": Alarms(),
+        "inbox": Inbox(apply_inbox),
+        "outbox": Outbox(),
+        "handlers": Handlers(),
+    }

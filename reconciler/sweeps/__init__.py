@@ -1,0 +1,1 @@
+"""One file per sweep: a frozen configuration with ``run_once(runtime, premise) -> Counts``."""

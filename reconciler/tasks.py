@@ -1,0 +1,31 @@
+"""The messages of beat, and the ping to the world."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from jobs.broker import CANARY, PING, SWEEP
+from reconciler import heartbeats, ping
+from reconciler.schedule import CANARY_PERIOD
+from reconciler.ticking import current
+
+
+@shared_task(name=SWEEP)
+def sweep(name: str) -> None:
+    """One tick."""
+    current().tick(name)
+
+
+@shared_task(name=CANARY)
+def canary(queue: str) -> None:
+    """Proves that a message sent to a queue is received and worked on."""
+    with current().runtime.database.write() as tx:
+        heartbeats.beat(tx, {f"queue.{queue}": CANARY_PERIOD})
+
+
+@shared_task(name=PING)
+def ping_outside() -> None:
+    """Tells the dead man's switch outside that sweeps are good."""
+    url = current().runtime.settings.heartbeat_url
+    if url:
+        ping.ping(url)
