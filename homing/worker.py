@@ -1,0 +1,98 @@
+"""The Celery application of workers, beat and Flower: ``celery -A homing.worker:app …``.
+
+The main process of a worker opens no database: each child builds its own parts after the fork.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from celery import signals
+
+from homing import celery_guard
+from homing.celery_app import create_app, task_modules
+from homing.composition import build_runtime
+from homing.redis_urls import connect
+from jobs.config.loading import load
+from jobs.config.settings import Settings
+from jobs.core.errors import ConfigError
+from jobs.services.runtime import Runtime
+from reconciler import ticking
+from reconciler.lock import RedisLockStore
+from reconciler.registry import build_sweeps
+from reconciler.ticking import Reconciler
+from reconciler.watchdog import Watchdog
+from webhooks.incoming import sweep_inbox
+
+_log = structlog.get_logger(__name__)
+
+
+def settings_or_exit(environ: Mapping[str, str]) -> Settings:
+    """The settings; a bad configuration prints all its faults and ends the process with status 2."""
+    try:
+        return load(environ).settings
+    except ConfigError as error:
+        print(*error.faults, sep="\n", file=sys.stderr)  # noqa: T201 - the person who started us reads it
+        raise SystemExit(2) from None
+
+
+def build_reconciler(runtime: Runtime) -> Reconciler:
+    """The sweeps of this process, and the locks they share with the others."""
+    locks = RedisLockStore(connect(runtime.settings.redis_url))
+    return Reconciler(runtime, locks, build_sweeps(apply_inbox=sweep_inbox))
+
+
+class Child:
+    """What one child of a worker runs on; its main process has none of it."""
+
+    def __init__(self) -> None:
+        self._watchdog: Watchdog | None = None
+        self._runtime: Runtime | None = None
+
+    def start(self, **_: Any) -> None:
+        """After the fork: the parts, the sweeps, the watch."""
+        runtime = build_runtime()
+        ticking.install(build_reconciler(runtime))
+        self._runtime = runtime
+        self._watchdog = Watchdog(runtime.database, broker=runtime.broker)
+        self._watchdog.start()
+
+    def stop(self, **_: Any) -> None:
+        """Before the end: connections are closed, not left for the database to find out."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        if self._runtime is not None:
+            self._runtime.database.close()
+
+
+def log_failure(task_id: str, exception: BaseException, sender: Any = None, **_: Any) -> None:
+    """A task failed, or its worker was lost (told in the main process, at a hard time limit even twice).
+
+    Nothing is written here: tries are counted on the row before the work starts, so whoever claims it next knows.
+    """
+    _log.error("task failed", task=getattr(sender, "name", None), task_id=task_id, error=repr(exception))
+
+
+def log_unknown(name: str, id: str, **_: Any) -> None:  # noqa: A002 - the signal's own name
+    """A message for a task of another release was thrown away; its row is found by a sweep."""
+    _log.error("unknown task", task=name, task_id=id)
+
+
+def log_rejected(message: Any, exc: BaseException, **_: Any) -> None:
+    """A message that no worker may read (another serializer, not ours) was thrown away."""
+    _log.error("message rejected", error=repr(exc), content_type=getattr(message, "content_type", None))
+
+
+_child = Child()
+signals.worker_process_init.connect(_child.start, weak=False)
+signals.worker_process_shutdown.connect(_child.stop, weak=False)
+signals.task_failure.connect(log_failure, weak=False)
+signals.task_unknown.connect(log_unknown, weak=False)
+signals.task_rejected.connect(log_rejected, weak=False)
+
+celery_guard.install()
+app = create_app(settings_or_exit(os.environ).redis_url, include=task_modules(), is_current=True)
