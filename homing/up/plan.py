@@ -20,7 +20,7 @@ from jobs.ids import new_token
 _LOOPBACK = "127.0.0.1"
 _FLOWER_USER = "homing"
 # Read by `homing simulator`, and named in the TOML file below.
-_SIMULATOR_SECRET = "SIMULATOR_WEBHOOK_SECRET"
+_SIMULATOR_SIGNS_WITH = "SIMULATOR_WEBHOOK_SECRET"
 _SIMULATED_PROVIDER = """\
 # Written by `homing up --embedded`, because no TOML file names a provider. Copy it to homing.toml to begin your own.
 [providers.simulator]
@@ -164,7 +164,7 @@ def _simulated_provider(data_dir: Path, simulator_url: str) -> dict[str, str]:
     secret = "whsec_" + base64.b64encode(new_token().encode()).decode()
     path = data_dir / "simulator.toml"
     path.write_text(_SIMULATED_PROVIDER.format(simulator_url=simulator_url), encoding="utf-8")
-    return {"HOMING_CONFIG": str(path), _SIMULATOR_SECRET: secret}
+    return {"HOMING_CONFIG": str(path), _SIMULATOR_SIGNS_WITH: secret}
 
 
 def _web_port(port: int) -> int:

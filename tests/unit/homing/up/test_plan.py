@@ -1,0 +1,133 @@
+"""What a fleet will be is decided, and refused, before anything starts."""
+
+from __future__ import annotations
+
+import socket
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homing.up.options import FleetOptions
+from homing.up.plan import make_plan, programs
+from homing.up.supervision import Scratch
+from jobs.config import loading
+from jobs.core.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _options(tmp_path: Path, environ: Mapping[str, str] | None = None, **chosen: Any) -> FleetOptions:
+    given: dict[str, Any] = {"data_dir": tmp_path / "data", "port": 0, "embedded": True}
+    (tmp_path / "data").mkdir(exist_ok=True)
+    return FleetOptions(**given | chosen, environ=environ or {})
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_an_embedded_fleet_needs_nothing_but_a_folder(tmp_path: Path) -> None:
+    plan = make_plan(_options(tmp_path))
+
+    settings = loading.load(plan.environment)
+    assert settings.settings.redis_url == plan.redis.url  # type: ignore[union-attr]
+    assert settings.settings.public_url == plan.url
+    assert settings.settings.allow_private_addresses
+    assert settings.providers["simulator"].base_url == plan.simulator_url
+
+
+def test_what_a_person_set_is_kept(tmp_path: Path) -> None:
+    chosen = {
+        "HOMING_PUBLIC_URL": "https://homing.example.com",
+        "HOMING_FLOWER_BASIC_AUTH": "ops:a-long-password",
+        "HOMING_DATABASE_URL": "sqlite:////elsewhere/homing.db",
+    }
+
+    plan = make_plan(_options(tmp_path, chosen))
+
+    assert chosen.items() <= plan.environment.items()
+    assert plan.flower_auth == "ops:a-long-password"
+
+
+def test_a_provider_of_ones_own_means_no_simulator(tmp_path: Path) -> None:
+    (tmp_path / "homing.toml").write_text("")
+
+    plan = make_plan(_options(tmp_path))
+
+    assert plan.simulator_url is None
+    assert "HOMING_CONFIG" not in plan.environment
+
+
+def test_the_simulator_s_secret_is_this_fleet_s_own(tmp_path: Path) -> None:
+    first, second = make_plan(_options(tmp_path)), make_plan(_options(tmp_path))
+
+    name = tomllib.loads((tmp_path / "data" / "simulator.toml").read_text())["providers"]["simulator"][
+        "webhook_secrets"
+    ][0]["env"]
+    assert first.environment[name] != second.environment[name]
+
+
+def test_a_port_in_use_is_refused_with_a_way_out(tmp_path: Path, taken_port: int) -> None:
+    with pytest.raises(ConfigError, match=rf"port {taken_port}: .*--port 0"):
+        make_plan(_options(tmp_path, port=taken_port))
+
+
+def test_faults_of_the_configuration_stop_the_fleet_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="HOMING_DATABSE_URL"):
+        make_plan(_options(tmp_path, {"HOMING_DATABSE_URL": "sqlite:///x.db"}))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"processes": ("webb",)}, "did you mean web"),
+        ({"processes": ("redis",), "embedded": False}, "only with --embedded"),
+        ({"port": 70_000}, "from 0 to 65535"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(tmp_path: Path, chosen: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        _options(tmp_path, **chosen)
+
+
+def test_only_the_chosen_processes_run(tmp_path: Path) -> None:
+    plan = make_plan(_options(tmp_path, processes=("web", "redis")))
+
+    names = [program.name for program in programs(plan, Scratch(tmp_path))]
+
+    assert sorted(names) == ["redis", "web"]
+    assert plan.flower_url is None
+
+
+def test_everything_stands_on_redis(tmp_path: Path) -> None:
+    made = programs(make_plan(_options(tmp_path)), Scratch(tmp_path))
+
+    assert [program.name for program in made if program.foundation] == ["redis"]
+    assert {"web", "worker-events", "worker-io", "beat", "flower", "simulator"} < {program.name for program in made}
+
+
+def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
+    plan = make_plan(_options(tmp_path))
+    words = [word for program in programs(plan, Scratch(tmp_path)) for word in program.argv]
+
+    assert plan.redis is not None
+    secrets = [plan.redis.password, plan.flower_auth.partition(":")[2], plan.environment["SIMULATOR_WEBHOOK_SECRET"]]
+    assert not any(secret in word for secret in secrets for word in words)
+
+
+def test_flower_is_closed_read_only_and_on_loopback(tmp_path: Path) -> None:
+    plan = make_plan(_options(tmp_path))
+    flower = next(program for program in programs(plan, Scratch(tmp_path)) if program.name == "flower")
+
+    assert {"--address=127.0.0.1", "--read_only=True", "--max_tasks=10000"} <= set(flower.argv)
+    assert flower.environment["FLOWER_BASIC_AUTH"] == plan.flower_auth
