@@ -108,7 +108,7 @@ class Fleet:
             self._held.close()
 
     def _prepare(self) -> tuple[Mapping[str, Path], Sequence[str]]:
-        chosen = programs(self._plan, self._scratch)
+        chosen = programs(self._plan)
         command = supervision.prepare(chosen, self._scratch, logs=self._plan.logs)
         return {program.name: self._scratch.pid_file(program.name) for program in chosen}, command
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from homing.up import processes
 from homing.up.options import FleetOptions
 from homing.up.redis_server import RedisPlace, find_redis, free_port, redis_command
-from homing.up.supervision import Program, Scratch
+from homing.up.supervision import Program
 from jobs.config import loading
 from jobs.core.errors import ConfigError
 from jobs.ids import new_token
@@ -87,9 +87,9 @@ def make_plan(options: FleetOptions) -> FleetPlan:
     )
 
 
-def programs(plan: FleetPlan, scratch: Scratch) -> list[Program]:
+def programs(plan: FleetPlan) -> list[Program]:
     """The programs to keep alive, ready for supervisor."""
-    slots = _slots(plan, scratch)
+    slots = _slots(plan)
     chosen = [process for process in processes.PROCESSES if plan.options.wants(process.name)]
     return [*_local_programs(plan)] + [
         Program(
@@ -102,14 +102,13 @@ def programs(plan: FleetPlan, scratch: Scratch) -> list[Program]:
     ]
 
 
-def _slots(plan: FleetPlan, scratch: Scratch) -> dict[str, str]:
+def _slots(plan: FleetPlan) -> dict[str, str]:
     return {
         "web_host": _LOOPBACK,
         "web_port": _port_of(plan.url),
         "flower_host": _LOOPBACK,
         "flower_port": _port_of(plan.flower_url or ""),
         "flower_basic_auth": plan.flower_auth,
-        "beat_file": str(scratch.folder / "beat"),
     }
 
 

@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jobs.broker import EVENT_QUEUES, IO_QUEUES
+
 _CELERY = "celery -A homing.worker:app"
 # Mingle and gossip are chatter between workers that nothing here reads, and more code on the reconnect path.
 _WORKER = f"{_CELERY} worker --pool prefork --prefetch-multiplier 1 --without-mingle --without-gossip"
@@ -53,18 +55,18 @@ PROCESSES: tuple[Process, ...] = (
     ),
     Process(
         "worker-events",
-        f"{_WORKER} -n events@%h -Q events,reconcile --concurrency 2 --loglevel info",
+        f"{_WORKER} -n events@%h -Q {','.join(EVENT_QUEUES)} --concurrency 2 --loglevel info",
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
     ),
     Process(
         "worker-io",
-        f"{_WORKER} -n io@%h -Q submit,poll,deliver,artifacts,handlers,pipelines --concurrency 4 --loglevel info",
+        f"{_WORKER} -n io@%h -Q {','.join(IO_QUEUES)} --concurrency 4 --loglevel info",
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
     ),
-    # The schedule is in code; this file holds only the last run times, and losing it costs one early tick.
-    Process("beat", f"{_CELERY} beat -s {{beat_file}} --pidfile= --loglevel info"),
+    # No schedule file and no pid file: the schedule is in code, and two beats are harmless.
+    Process("beat", f"{_CELERY} beat --loglevel info"),
     Process(
         "flower",
         f"{_CELERY} flower --address={{flower_host}} --port={{flower_port}} --read_only=True --max_tasks=10000"
@@ -84,7 +86,6 @@ _PROCFILE_SLOTS = {
     "web_port": "${PORT:-8000}",
     "flower_host": "${FLOWER_HOST:-127.0.0.1}",
     "flower_port": "${FLOWER_PORT:-5555}",
-    "beat_file": "${TMPDIR:-/tmp}/homing-beat",
     # Flower never runs open: the shell refuses the line when the setting is missing.
     "flower_basic_auth": '"${HOMING_FLOWER_BASIC_AUTH:?is required, as user:password}"',
 }
