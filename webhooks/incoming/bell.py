@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 
 import redis
 import structlog
@@ -62,6 +63,12 @@ class RingFlag:
     def close(self) -> None:
         """Closes the connections."""
         self._redis.close()
+
+
+@cache
+def ring_flag(url: str) -> RingFlag:
+    """The process's flag at an address; its connections are its own, also after a fork."""
+    return RingFlag(url)
 
 
 class Bell:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from jobs.core.errors import Stale
 from jobs.storage.database import Database, Transaction
-from jobs.storage.dead_letters import dead_letter
 from webhooks.incoming.events import KnownEvent, NewEvent, Stored
 from webhooks.incoming.hot_statements import count_copies, find_known, insert_events
+from webhooks.incoming.letters import write_letter
 from webhooks.incoming.schema import InboxStatus
-
-LETTER_KIND = "inbox"
 
 
 def ingest(database: Database, events: Sequence[NewEvent]) -> list[Stored]:
@@ -88,12 +87,4 @@ def _known(known: Mapping[tuple[str, str], KnownEvent], event: NewEvent) -> Know
 def _write_letters(tx: Transaction, events: Iterable[NewEvent]) -> None:
     for event in events:
         if event.status is InboxStatus.QUARANTINED:
-            dead_letter(
-                tx,
-                LETTER_KIND,
-                event.id,
-                reason=event.reason or "unusable",
-                attempts=1,
-                tenant=event.tenant,
-                evidence={"provider": event.provider, "digest": event.digest, "delivery_id": event.delivery_id},
-            )
+            write_letter(tx, asdict(event), reason=event.reason or "unusable")

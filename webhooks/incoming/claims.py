@@ -1,0 +1,178 @@
+"""The workers' statements on the inbox: claim by lease, settle under it, wake what was parked.
+
+A claim writes the lease's end into ``next_try_at``: a worker that dies leaves its rows due again. ``tries`` is counted
+by the claim, before any work begins; so a row that kills its worker is known by starts that never ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobs.core.errors import Stale
+from jobs.storage.database import Transaction
+from jobs.storage.jobs import Row
+from webhooks.incoming.schema import InboxStatus, inbox_events
+
+#: A batch takes well under a second; a worker that hangs on a lock gives up before this.
+LEASE = timedelta(seconds=30)
+
+_table = inbox_events.c
+_SIZE = sa.func.length(_table.raw).label("size_bytes")
+#: Bodies are loaded when they are worked on: a full batch of the largest ones would fill the memory.
+_CLAIMED = (*(column for column in _table if column.name != "raw"), _SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of a claimed row; the columns have the same names."""
+
+    event_id: str
+    status: InboxStatus
+    reason: str | None = None
+    job_id: str | None = None
+    tenant: str | None = None
+    provider_job_id: str | None = None
+    tries: int = 0
+    failures: int = 0
+    next_try_at: datetime | None = None
+    parked_until: datetime | None = None
+    first_failed_at: datetime | None = None
+
+
+def claim_due(tx: Transaction, *, token: str, limit: int, unfinished: bool = False) -> list[dict[str, Any]]:
+    """Claims rows that are due, longest due first; rows another worker is claiming are skipped.
+
+    Args:
+        tx: The open transaction.
+        token: A fresh lease token.
+        limit: Rows at most.
+        unfinished: Rows whose last start never ended, instead of all others. They are claimed apart, because one
+            of them may be what killed its worker.
+    """
+    crashed = _table.tries > _table.failures
+    return _claim(tx, _table.next_try_at <= tx.now, crashed if unfinished else ~crashed, token=token, limit=limit)
+
+
+def claim_rows(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[dict[str, Any]]:
+    """Claims certain rows, due or not, that wait and that nobody works on."""
+    return _claim(tx, _table.id.in_(event_ids), _is_free(tx), token=token, limit=len(event_ids))
+
+
+def _claim(tx: Transaction, *conditions: sa.ColumnElement[bool], token: str, limit: int) -> list[dict[str, Any]]:
+    due = (
+        sa.select(_table.id)
+        .where(_table.next_try_at.is_not(None), *conditions)
+        .order_by(_table.next_try_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+        .cte("due")
+    )
+    statement = (
+        sa.update(inbox_events)
+        .where(_table.id.in_(sa.select(due.c.id)))
+        .values(lease_token=token, next_try_at=tx.now + LEASE, tries=_table.tries + 1)
+        .returning(*_CLAIMED)
+    )
+    return sorted(tx.rows(statement), key=lambda row: str(row["id"]))
+
+
+def load_raw(tx: Transaction, event_ids: Sequence[str]) -> dict[str, bytes]:
+    """The bodies of some rows."""
+    statement = sa.select(_table.id, _table.raw).where(_table.id.in_(event_ids))
+    return {row.id: bytes(row.raw) for row in tx.execute(statement)}
+
+
+def settle(tx: Transaction, settlements: Sequence[Settlement], *, token: str) -> None:
+    """Writes what became of claimed rows, and frees them.
+
+    Raises:
+        Stale: One of them has passed to another worker meanwhile; nothing may be kept of this transaction.
+    """
+    if not settlements:
+        return
+    held = _held(tx, [settlement.event_id for settlement in settlements], token=token)
+    if len(held) != len(settlements):
+        raise Stale("an inbox row was claimed by another worker meanwhile")
+    tx.execute(_SETTLE, [_parameters(settlement, token=token, now=tx.now) for settlement in settlements])
+
+
+def give_back(tx: Transaction, event_ids: Sequence[str], *, token: str, next_try_at: datetime) -> None:
+    """Frees rows whose start came to nothing through no fault of theirs; the start is not counted."""
+    statement = (
+        sa.update(inbox_events)
+        .where(_table.id.in_(event_ids), _table.lease_token == token)
+        .values(lease_token=None, next_try_at=next_try_at, tries=_table.tries - 1)
+    )
+    tx.execute(statement)
+
+
+def wake_rows(tx: Transaction, event_ids: Sequence[str]) -> None:
+    """Makes parked rows due now."""
+    tx.execute(
+        sa.update(inbox_events)
+        .where(_table.id.in_(event_ids), _table.status == str(InboxStatus.PARKED), _table.lease_token.is_(None))
+        .values(next_try_at=tx.now)
+    )
+
+
+def find_parked(tx: Transaction, provider: str, provider_job_id: str) -> list[str]:
+    """The parked rows that wait for a run."""
+    statement = sa.select(_table.id).where(
+        _table.provider == provider,
+        _table.provider_job_id == provider_job_id,
+        _table.status == str(InboxStatus.PARKED),
+    )
+    return [row["id"] for row in tx.rows(statement.order_by(_table.id))]
+
+
+def _is_free(tx: Transaction) -> sa.ColumnElement[bool]:
+    return sa.or_(_table.lease_token.is_(None), _table.next_try_at <= tx.now)
+
+
+def _held(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[Row]:
+    statement = (
+        sa.select(_table.id)
+        .where(_table.id.in_(event_ids), _table.lease_token == token)
+        .order_by(_table.id)
+        .with_for_update()
+    )
+    return list(tx.rows(statement))
+
+
+_SETTLED = (
+    "status",
+    "reason",
+    "job_id",
+    "tenant",
+    "provider_job_id",
+    "tries",
+    "failures",
+    "next_try_at",
+    "parked_until",
+    "first_failed_at",
+)
+_SETTLE = (
+    sa.update(inbox_events)
+    .where(_table.id == sa.bindparam("key_id"), _table.lease_token == sa.bindparam("key_token"))
+    .values(
+        lease_token=None,
+        processed_at=sa.bindparam("new_processed_at"),
+        **{name: sa.bindparam(f"new_{name}") for name in _SETTLED},
+    )
+)
+
+
+def _parameters(settlement: Settlement, *, token: str, now: datetime) -> Mapping[str, Any]:
+    values = {f"new_{name}": getattr(settlement, name) for name in _SETTLED}
+    return {
+        **values,
+        "new_status": str(settlement.status),
+        "new_processed_at": None if settlement.next_try_at else now,
+        "key_id": settlement.event_id,
+        "key_token": token,
+    }

@@ -1,0 +1,73 @@
+"""A claimed event and what its bytes say, ready to be applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobs.core.observations import Evidence, Observation, Source
+from jobs.services.reports import observation_of as observe_report
+from jobs.services.runtime import Runtime
+from webhooks.incoming.owners import Claim, Owner
+from webhooks.incoming.reading import Reading, read_event
+from webhooks.incoming.refusals import TooLarge
+from webhooks.incoming.schema import InboxStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A claimed row of the inbox.
+
+    Attributes:
+        row: As claimed, without its body.
+        reading: What the body says; None where this process does not know the provider.
+        is_hint: Whether its provider's events only say "look".
+    """
+
+    row: Mapping[str, Any]
+    reading: Reading | None
+    is_hint: bool = False
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return str(self.row["id"])
+
+    @property
+    def claim(self) -> Claim | None:
+        """Whose event it says it is; None where that does not matter."""
+        if self.reading is None or self.reading.status is not InboxStatus.ACCEPTED:
+            return None
+        return Claim(self.row["provider"], self.reading.provider_job_id, self.row["token"])
+
+
+def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
+    """Reads a stored event as its receiver did."""
+    entry = runtime.providers.get(row["provider"])
+    if entry is None:
+        return Work(row, None)
+    # A limit lowered since must not lose what was accepted under the old one.
+    limit_bytes = max(runtime.settings.webhook_max_bytes, len(raw))
+    try:
+        reading = read_event(entry.adapter, raw, row["headers"], limit_bytes=limit_bytes)
+    except TooLarge as error:
+        reading = Reading(InboxStatus.QUARANTINED, error.detail)
+    return Work(row, reading, entry.adapter.capabilities.webhook_is_hint)
+
+
+def observation_of(work: Work, owner: Owner, *, now: datetime) -> Observation:
+    """The event as what it taught us about its job.
+
+    A row that was parked counts from now: its job learned of it only when the run's id was known.
+    """
+    report = work.reading.report if work.reading else None
+    assert report is not None, "only an accepted event has an owner"
+    return observe_report(
+        report,
+        source=Source.WEBHOOK,
+        at=now if work.row["parked_until"] else work.row["received_at"],
+        attempt=owner.attempt,
+        evidence=Evidence(event_id=work.id, digest=work.row["digest"]),
+    )
