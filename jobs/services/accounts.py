@@ -10,8 +10,9 @@ from jobs.core.states import OPEN, JobState
 from jobs.services.creation import provider_for, visible_providers
 from jobs.services.documents import Document, Row
 from jobs.services.runtime import Runtime
+from jobs.storage.accounts import lock_account, update_account
 from jobs.storage.database import Transaction
-from jobs.storage.provider_pauses import count_homecomings, count_jobs, list_accounts, set_paused
+from jobs.storage.tallies import count_jobs, count_transitions, homecomings, list_accounts
 
 
 def read_accounts(runtime: Runtime, *, tenant: str) -> Document:
@@ -42,14 +43,15 @@ def resume(runtime: Runtime, name: str, *, tenant: str) -> Document:
 def _set(runtime: Runtime, name: str, *, tenant: str, paused: bool) -> Document:
     provider_for(runtime, tenant, name)
     with runtime.database.write() as tx:
-        set_paused(tx, name, tx.now if paused else None)
+        before = lock_account(tx, name)["paused_at"]
+        update_account(tx, name, paused_at=(before or tx.now) if paused else None)
         return next(document for document in _documents(runtime, tx, tenant) if document["name"] == name)
 
 
 def _documents(runtime: Runtime, tx: Transaction, tenant: str) -> list[Document]:
     accounts = list_accounts(tx)
-    states = [row for row in count_jobs(tx) if row["tenant"] == tenant]
-    homes = count_homecomings(tx, tenant=tenant)
+    states = count_jobs(tx, tenant=tenant)
+    homes = homecomings(count_transitions(tx, tenant=tenant))
     return [
         _document(runtime, name, accounts.get(name), states=states, homes=homes)
         for name in visible_providers(runtime, tenant)

@@ -1,0 +1,1 @@
+"""How the process and the fleet are doing: ``/healthz``, ``/readyz``, ``/fleetz``."""

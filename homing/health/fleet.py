@@ -1,0 +1,124 @@
+"""How the whole fleet is doing, with reasons where it is not well: Redis, workers, sweeps, the oldest waiting rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobs.core.durations import format_duration
+from jobs.core.errors import Unavailable
+from jobs.storage.database import Database, Transaction
+from jobs.storage.jobs import DUE_COLUMNS
+from jobs.storage.tallies import oldest_due, oldest_unrelayed
+from reconciler.heartbeats import Heartbeat, list_heartbeats
+from reconciler.schedule import expected_heartbeats
+from webhooks.incoming.schema import inbox_events
+
+#: Work is begun within seconds; a row that is due for longer means that nobody begins it.
+LATE = timedelta(seconds=60)
+
+_QUEUE = "queue."
+
+
+@dataclass(slots=True)
+class FleetHealth:
+    """What was found.
+
+    Attributes:
+        reasons: Why the fleet is not well, one sentence each; empty where it is.
+        redis: Whether Redis answers.
+        workers: By queue: seconds since a message last travelled through it; None = never.
+        sweeps: By sweep: seconds since it last came to its end; None = never.
+        oldest: By kind of work: seconds the longest due row has waited; None = none is due.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    redis: bool = False
+    workers: dict[str, float | None] = field(default_factory=dict)
+    sweeps: dict[str, float | None] = field(default_factory=dict)
+    oldest: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As ``/fleetz`` shows it."""
+        return {
+            "status": "degraded" if self.reasons else "ok",
+            "reasons": self.reasons,
+            "redis": {"reachable": self.redis},
+            "workers": self.workers,
+            "sweeps": self.sweeps,
+            "oldest": self.oldest,
+        }
+
+
+def examine(database: Database, *, redis_fault: Callable[[], str | None]) -> FleetHealth:
+    """Looks at the fleet; never raises for what it looks at.
+
+    Args:
+        database: Where heartbeats and work are.
+        redis_fault: Says why Redis cannot be used, or None.
+    """
+    health = FleetHealth()
+    fault = redis_fault()
+    health.redis = fault is None
+    if fault is not None:
+        health.reasons.append(f"Redis does not answer ({fault}): work goes on at the pace of the sweeps")
+    try:
+        with database.read() as tx:
+            _read_heartbeats(tx, health)
+            _read_oldest(tx, health)
+    except Unavailable as error:
+        health.reasons.append(error.detail)
+    return health
+
+
+def _read_heartbeats(tx: Transaction, health: FleetHealth) -> None:
+    known = {beat.name: beat for beat in list_heartbeats(tx)}
+    for name in expected_heartbeats():
+        beat = known.get(name)
+        group = health.workers if name.startswith(_QUEUE) else health.sweeps
+        group[name.partition(".")[2]] = _age_s(tx.now, beat.beat_at if beat else None)
+        if beat is None or beat.is_stale(tx.now):
+            health.reasons.append(_silence(name, beat, tx.now))
+
+
+def _silence(name: str, beat: Heartbeat | None, now: datetime) -> str:
+    since = f"for {format_duration(_whole_seconds(now - beat.beat_at))}" if beat else "yet"
+    what = name.partition(".")[2]
+    if name.startswith(_QUEUE):
+        return f"no worker has taken a message from queue {what} {since}: is the worker up, and beat?"
+    return f"sweep {what} has not come to its end {since}: is beat up, and the worker of queue reconcile?"
+
+
+def _read_oldest(tx: Transaction, health: FleetHealth) -> None:
+    for name, since in _waiting_since(tx):
+        age_s = _age_s(tx.now, since)
+        health.oldest[name] = age_s
+        if age_s is not None and age_s > LATE.total_seconds():
+            health.reasons.append(f"the oldest of {name} has waited for {format_duration(timedelta(seconds=age_s))}")
+
+
+def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:
+    for kind in DUE_COLUMNS:
+        yield f"due {kind}s", oldest_due(tx, kind)
+    yield "events to relay", oldest_unrelayed(tx)
+    yield "webhooks to apply", oldest_webhook(tx)
+
+
+def oldest_webhook(tx: Transaction) -> datetime | None:
+    """When the longest due webhook should have been applied."""
+    due_at = inbox_events.c.next_try_at
+    row = tx.row(sa.select(sa.func.min(due_at).label("due_at")).where(due_at.is_not(None), due_at <= tx.now))
+    return row["due_at"] if row else None
+
+
+def _age_s(now: datetime, since: datetime | None) -> float | None:
+    return None if since is None else max(round((now - since).total_seconds(), 3), 0.0)
+
+
+def _whole_seconds(span: timedelta) -> timedelta:
+    return timedelta(seconds=round(span.total_seconds()))

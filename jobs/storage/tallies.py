@@ -1,0 +1,88 @@
+"""Counts and ages, for people and for monitoring: what the rows say of the whole, at the moment of asking."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from jobs.core.states import TERMINAL
+from jobs.storage.database import Transaction
+from jobs.storage.dead_letters import is_open
+from jobs.storage.jobs import DUE_COLUMNS
+from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox, provider_accounts
+
+Tally = dict[str, Any]
+
+_COUNT = sa.func.count().label("count")
+
+
+def count_jobs(tx: Transaction, *, tenant: str | None = None) -> list[Tally]:
+    """Jobs by provider and state."""
+    return tx.rows(_by(jobs.c.provider, jobs.c.state, of=tenant))
+
+
+def count_reviews(tx: Transaction) -> list[Tally]:
+    """Jobs that wait for a person, by reason."""
+    reason = jobs.c.review_reason
+    return tx.rows(sa.select(reason, _COUNT).where(reason.is_not(None)).group_by(reason))
+
+
+def count_transitions(tx: Transaction, *, tenant: str | None = None) -> list[Tally]:
+    """Applied steps by provider, new state and whose word it was."""
+    columns = (jobs.c.provider, job_transitions.c.to_state, job_transitions.c.source)
+    statement = (
+        sa.select(*columns, _COUNT)
+        .join(jobs, jobs.c.id == job_transitions.c.job_id)
+        .where(job_transitions.c.applied)
+        .group_by(*columns)
+    )
+    return tx.rows(statement if tenant is None else statement.where(jobs.c.tenant == tenant))
+
+
+def homecomings(transitions: list[Tally]) -> list[Tally]:
+    """Of counted transitions, those that ended a job, by provider and source."""
+    totals: dict[tuple[str, str], int] = {}
+    for row in transitions:
+        if row["to_state"] in TERMINAL:
+            key = (row["provider"], row["source"])
+            totals[key] = totals.get(key, 0) + row["count"]
+    return [{"provider": provider, "source": source, "count": count} for (provider, source), count in totals.items()]
+
+
+def count_open_letters(tx: Transaction) -> list[Tally]:
+    """Dead letters that wait for a decision, by kind."""
+    kind = dead_letters.c.kind
+    return tx.rows(sa.select(kind, _COUNT).where(is_open()).group_by(kind))
+
+
+def oldest_unrelayed(tx: Transaction) -> datetime | None:
+    """When the oldest event that is still to be relayed happened."""
+    waiting = sa.and_(outbox.c.relayed_at.is_(None), outbox.c.parked_at.is_(None))
+    statement = sa.select(outbox.c.occurred_at).where(waiting).order_by(outbox.c.row_id).limit(1)
+    row = tx.row(statement)
+    return row["occurred_at"] if row else None
+
+
+def oldest_due(tx: Transaction, kind: str) -> datetime | None:
+    """Since when the longest due work of a kind has waited; a paused or blocked account's may wait."""
+    due_at = jobs.c[DUE_COLUMNS[kind]]
+    held = sa.select(provider_accounts.c.name).where(
+        sa.or_(provider_accounts.c.paused_at.is_not(None), provider_accounts.c.blocked_until > tx.now)
+    )
+    statement = sa.select(sa.func.min(due_at).label("due_at")).where(
+        due_at.is_not(None), due_at <= tx.now, jobs.c.provider.not_in(held)
+    )
+    row = tx.row(statement)
+    return row["due_at"] if row else None
+
+
+def list_accounts(tx: Transaction) -> dict[str, Tally]:
+    """What is known of each account, by name."""
+    return {row["name"]: row for row in tx.rows(sa.select(provider_accounts))}
+
+
+def _by(*columns: sa.ColumnElement[Any], of: str | None) -> sa.Select[Any]:
+    statement = sa.select(*columns, _COUNT).group_by(*columns)
+    return statement if of is None else statement.where(jobs.c.tenant == of)
