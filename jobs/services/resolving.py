@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from jobs.broker import SUBMIT
+from jobs.broker import RELAY, SUBMIT
 from jobs.core.decide import Step
 from jobs.core.errors import Conflict, FieldFault, Unprocessable
 from jobs.core.events import EventType
@@ -98,6 +98,7 @@ def resolve(runtime: Runtime, job_id: str, *, tenant: str, decided: Resolution) 
 
 def _ring(runtime: Runtime, job: Document, decided: Resolution) -> None:
     """After the commit: what it made possible happens now instead of at the next sweep."""
+    runtime.broker.publish(RELAY)
     if decided.action is Action.RESUBMIT:
         runtime.broker.publish(SUBMIT, job["id"])
     if decided.provider_job_id is not None:
@@ -151,7 +152,7 @@ def _poll(case: _Case) -> None:
         raise Conflict("the job ended without a run at the provider: there is nothing to ask")
     due = "next_submit_at" if job["provider_job_id"] is None else "next_poll_at"
     _observe(case)
-    update_bookkeeping(case.tx, job["id"], {due: case.tx.now, "poll_failures": 0, "submit_tries": 0})
+    update_bookkeeping(case.tx, job["id"], {due: case.tx.now, "starts": 0, "poll_failures": 0, "submit_tries": 0})
 
 
 def _observe(case: _Case, **claims: Any) -> None:
@@ -213,7 +214,7 @@ def _afresh(case: _Case) -> dict[str, Any]:
 
 
 def _due_afresh(case: _Case) -> dict[str, Any]:
-    counters = ("submit_tries", "poll_count", "poll_failures", "missing_reads", "cancel_tries")
+    counters = ("starts", "submit_tries", "poll_count", "poll_failures", "missing_reads", "cancel_tries")
     idle = ("next_poll_at", "next_cancel_at", "lease_token", "lease_until")
     return {"next_submit_at": case.tx.now, **dict.fromkeys(counters, 0), **dict.fromkeys(idle)}
 
