@@ -82,6 +82,18 @@ def redis_command(server: Path, place: RedisPlace) -> list[str]:
     return [str(server), str(config)]
 
 
+def find_place(folder: Path) -> RedisPlace | None:
+    """The Redis that was last started from a folder, read from the configuration it was given."""
+    try:
+        lines = (folder / _CONFIG_NAME).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    settings = dict(line.split(" ", 1) for line in lines if " " in line)
+    if not settings.get("port", "").isdigit() or "requirepass" not in settings:
+        return None
+    return RedisPlace(folder, int(settings["port"]), settings["requirepass"])
+
+
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
     with socket.socket() as probe:

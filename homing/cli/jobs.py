@@ -1,0 +1,150 @@
+"""`homing submit | get | list | cancel | resolve`: one job, or a page of them, over the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from homing.cli.arguments import JsonFlag, Pairs, parse_input, parse_pairs, span
+from homing.cli.connect import connect
+from homing.screen import Document, cell, print_fields, print_json, print_table, say
+
+JobId = Annotated[str, typer.Argument(help="The job, job_…", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(submit)
+    app.command()(get)
+    app.command("list")(list_jobs)
+    app.command()(cancel)
+    app.command()(resolve)
+
+
+def submit(  # noqa: PLR0913, PLR0917 - its options are its arguments
+    provider: Annotated[str, typer.Argument(help="A provider entry of homing.toml.", show_default=False)],
+    input_text: Annotated[
+        str, typer.Option("--input", help="JSON, @file.json, or @- for standard input.", show_default=False)
+    ] = "{}",
+    key: Annotated[
+        str | None, typer.Option("--key", help="Idempotency-Key: the same key never makes a second job.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the job has ended.")] = False,
+    timeout: Annotated[str | None, typer.Option(help="Stop waiting after this long, like 10m.")] = None,
+    expected: Annotated[str | None, typer.Option(help="Usual duration, like 90s.")] = None,
+    deadline: Annotated[str | None, typer.Option(help="Longest duration, like 2h.")] = None,
+    metadata: Annotated[Pairs | None, typer.Option(help="name=value; may be repeated.")] = None,
+    adopt: Annotated[
+        str | None, typer.Option(help="Take charge of this run of the provider instead of submitting.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Send a job to a provider. With --wait: exit 0 only if it succeeded."""
+    from homing.cli.follow import follow  # noqa: PLC0415
+    from jobs.ids import new_token  # noqa: PLC0415
+
+    given = {"expected": expected, "deadline": deadline, "adopt": adopt}
+    body: Document = {"provider": provider, "input": parse_input(input_text)}
+    body |= {name: value for name, value in given.items() if value is not None}
+    if metadata:
+        body["metadata"] = parse_pairs(metadata)
+    within_s = span(timeout)
+    with connect() as client:
+        # Without a key of the user's own one is made, so that a lost answer cannot make a second job.
+        job = client.submit(body, key=key or f"cli-{new_token()}")
+        if wait:
+            raise typer.Exit(follow(client, job["id"], as_json=as_json, within_s=within_s))
+    _show(job, as_json=as_json)
+
+
+def get(
+    job: JobId,
+    history: Annotated[bool, typer.Option("--history", help="Every observation, applied or not.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a job."""
+    from homing.client.api import job_path  # noqa: PLC0415
+
+    with connect() as client:
+        if not history:
+            _show(client.get(job_path(job)), as_json=as_json)
+            return
+        transitions = list(client.pages(job_path(job, "transitions")))
+    if as_json:
+        print_json({"data": transitions})
+        return
+    columns = ("at", "from", "to", "source", "applied", "reason", "provider_job_id", "event_id")
+    print_table(columns, [[cell(row.get(name)) for name in columns] for row in transitions], empty="no history")
+
+
+def list_jobs(
+    state: Annotated[str | None, typer.Option(help="pending, running, succeeded, failed or canceled.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only of this provider entry.")] = None,
+    review: Annotated[str | None, typer.Option(help="A reason of review, or true for any.")] = None,
+    created_after: Annotated[str | None, typer.Option(help="RFC 3339, like 2026-01-31T12:00:00Z.")] = None,
+    metadata: Annotated[Pairs | None, typer.Option(help="name=value; may be repeated.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Jobs on a page.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List jobs, newest first."""
+    filters = {
+        "state": state, "provider": provider, "review": review, "created_after": created_after,
+        "limit": limit, "cursor": cursor,
+    }  # fmt: skip
+    filters |= {f"metadata.{name}": value for name, value in parse_pairs(metadata or []).items()}
+    with connect() as client:
+        page = client.get("/v1/jobs", filters)
+    if as_json:
+        print_json(page)
+        return
+    columns = ("job", "provider", "state", "progress", "review", "created")
+    print_table(columns, [_row(job) for job in page["data"]], empty="no jobs")
+    if page.get("next_cursor"):
+        say(f"more: --cursor {page['next_cursor']}")
+
+
+def cancel(
+    job: JobId,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask for a job's end. It is canceled once the provider confirms."""
+    from homing.client.api import job_path  # noqa: PLC0415
+
+    with connect() as client:
+        document = client.post(job_path(job, "cancel"))
+    _show(document, as_json=as_json)
+
+
+def resolve(
+    job: JobId,
+    action: Annotated[Literal["settle", "resubmit", "poll", "acknowledge"], typer.Argument(show_default=False)],
+    reason: Annotated[str, typer.Option(help="Why; kept in the job's history.", show_default=False)],
+    state: Annotated[str | None, typer.Option(help="settle: succeeded, failed or canceled.")] = None,
+    provider_job_id: Annotated[str | None, typer.Option(help="settle: the provider's id for the run.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """End a review: settle it yourself, submit again, poll again, or take note."""
+    from homing.client.api import job_path  # noqa: PLC0415
+
+    body: Document = {"action": action, "reason": reason}
+    further = {"state": state, "provider_job_id": provider_job_id}
+    body |= {name: value for name, value in further.items() if value is not None}
+    with connect() as client:
+        document = client.post(job_path(job, "resolve"), body)
+    _show(document, as_json=as_json)
+
+
+def _show(job: Document, *, as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+    else:
+        print_fields(job)
+
+
+def _row(job: Document) -> list[str]:
+    fraction = (job.get("progress") or {}).get("fraction")
+    done = "-" if fraction is None else f"{fraction:.0%}"
+    review = (job.get("review") or {}).get("reason", "-")
+    return [job["id"], job["provider"], job["state"], done, review, job["created_at"]]

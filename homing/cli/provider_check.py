@@ -1,0 +1,139 @@
+"""Checks of a provider entry, from its secrets to an event that finds its way in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from homing.client.data_dir import data_dir_of
+from homing.composition import build_entries
+from homing.up import run_file
+from jobs.clock import Clock, SystemClock
+from jobs.config.faults import suggestion
+from jobs.config.loading import Configuration
+from jobs.core.errors import ConfigError, JobsError
+from jobs.core.signatures import SCHEMES, verify
+from jobs.core.signatures.scheme import Outgoing
+from jobs.net.http import HttpClient
+from jobs.services.runtime import ProviderEntry
+
+SELF_TEST_ID = "evt_homing_self_test"
+#: An event that names no job, marked as a test: it is stored as ignored, and a repeat is a duplicate.
+SELF_TEST = {"id": SELF_TEST_ID, "type": "homing.self_test", "livemode": False}
+_BODY = json.dumps(SELF_TEST).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One check of one entry."""
+
+    provider: str
+    check: str
+    ok: bool
+    detail: str
+
+    def document(self) -> dict[str, Any]:
+        """The result for machines."""
+        return asdict(self)
+
+
+def check_providers(
+    configuration: Configuration, *, only: str | None = None, clock: Clock | None = None
+) -> list[Result]:
+    """Check every entry, or one.
+
+    Raises:
+        ConfigError: there is no entry of that name.
+    """
+    ticking = clock or SystemClock()
+    entries = build_entries(configuration, clock=ticking)
+    if only is not None and only not in entries:
+        raise ConfigError(f"there is no provider {only!r} in homing.toml{suggestion(only, entries)}")
+    receiver = _receiver(configuration)
+    chosen = [entry for name, entry in entries.items() if only in (None, name)]
+    return [result for entry in chosen for result in _check(entry, receiver, ticking)]
+
+
+def _receiver(configuration: Configuration) -> str:
+    """Where webhooks come in: the configured address, else the one a fleet of this data dir listens on."""
+    if os.environ.get("HOMING_PUBLIC_URL"):
+        return configuration.settings.public_url
+    running = run_file.read(data_dir_of(os.environ))
+    return configuration.settings.public_url if running is None else running.url
+
+
+def _check(entry: ProviderEntry, receiver: str, clock: Clock) -> Iterator[Result]:
+    yield Result(entry.name, "configuration", ok=True, detail=f"adapter {entry.config.adapter}")
+    yield _secrets(entry, clock)
+    client = HttpClient()
+    try:
+        yield _reachable(entry, client)
+        if entry.config.webhook_secrets:
+            yield _self_test(entry, client, receiver=receiver, clock=clock)
+    finally:
+        client.close()
+
+
+def _secrets(entry: ProviderEntry, clock: Clock) -> Result:
+    """Each secret signs what it verifies; without one every webhook is answered 503."""
+    config = entry.config
+    if not config.webhook_secrets:
+        return Result(entry.name, "secrets", ok=False, detail="no webhook_secrets: webhooks are answered 503")
+    for number in range(len(config.webhook_secrets)):
+        verify(
+            config.webhook_scheme,
+            headers=_signed(entry, number, clock),
+            body=_BODY,
+            secrets=config.webhook_secrets,
+            now=clock.now(),
+            options=config.scheme_options,
+        )
+    token = "with" if config.api_token else "without"
+    return Result(
+        entry.name, "secrets", ok=True, detail=f"{len(config.webhook_secrets)} for webhooks, {token} api_token"
+    )
+
+
+def _reachable(entry: ProviderEntry, client: HttpClient) -> Result:
+    try:
+        answer = client.request("GET", entry.config.base_url)
+    except JobsError as error:
+        return Result(entry.name, "reachable", ok=False, detail=f"{entry.config.base_url}: {error}")
+    return Result(entry.name, "reachable", ok=True, detail=f"{entry.config.base_url} answers ({answer.status})")
+
+
+def _self_test(entry: ProviderEntry, client: HttpClient, *, receiver: str, clock: Clock) -> Result:
+    url = f"{receiver}/webhooks/{entry.name}"
+    headers = {"Content-Type": "application/json", **_signed(entry, 0, clock)}
+    try:
+        answer = client.request("POST", url, headers=headers, body=_BODY)
+    except JobsError as error:
+        return Result(entry.name, "self-test", ok=False, detail=f"{url}: {error}")
+    ok = answer.status == 200
+    return Result(entry.name, "self-test", ok=ok, detail=f"{url}: {_meaning(answer.status)}")
+
+
+def _meaning(status: int) -> str:
+    known = {
+        200: "a signed event gets in",
+        403: "the fleet refused the signature: it runs with another secret; restart it",
+        404: "the fleet does not know this provider: restart it with this configuration",
+        503: "the fleet cannot store webhooks now; `homing doctor` says why",
+    }
+    return known.get(status, f"answered {status}: is something else in front of the fleet?")
+
+
+def _signed(entry: ProviderEntry, secret: int, clock: Clock) -> dict[str, str]:
+    """Headers of the test event; lower case, as a receiver reads them."""
+    message = Outgoing(
+        secret=entry.config.webhook_secrets[secret],
+        body=_BODY,
+        delivery_id=SELF_TEST_ID,
+        at=clock.now(),
+        options=entry.config.scheme_options,
+    )
+    headers = SCHEMES[entry.config.webhook_scheme].sign(message)
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,121 @@
+"""Runs the demo from its first line to its proof."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from homing.demo.evidence import gather
+from homing.demo.figures import count_figures
+from homing.demo.live import Show, live_table
+from homing.demo.options import DemoOptions, read_inputs
+from homing.demo.page import document, print_page
+from homing.demo.proof import Check, prove
+from homing.demo.stage import Stage, set_stage
+from homing.demo.submission import Submission, submit_all
+from homing.demo.telling import Teller, teller
+from homing.demo.watching import Lookout, Sight
+from homing.simulator.job_lines import JobLine
+from jobs.clock import Clock, SystemClock
+from jobs.ids import new_id
+
+_LOOK_EVERY_S = 0.4
+# Jobs that are not home by then will not come: the proof says which claim broke.
+_PATIENCE_S = 150.0
+_PATIENCE_PER_JOB_S = 1.0
+# Late and repeated webhooks of the last jobs still come in, and must change nothing.
+_SETTLE_S = 3.0
+_SETTLE_AT_MOST_S = 15.0
+
+
+def run_demo(options: DemoOptions, *, clock: Clock | None = None) -> int:
+    """Run it.
+
+    Returns:
+        The exit code: 0 only if every claim held.
+
+    Raises:
+        ConfigError: the inputs cannot be read, or the fleet cannot be started here.
+        Unavailable: something did not come up.
+    """
+    ticking = clock or SystemClock()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    inputs = read_inputs(options)
+    tell = teller(ticking)
+    with set_stage(options, inputs, tell=tell, clock=ticking) as stage:
+        lookout = Lookout(stage, wanted=len(inputs), clock=ticking)
+        submissions = _play(stage, inputs, lookout=lookout, options=options, tell=tell, clock=ticking)
+        evidence = gather(stage, submissions)
+    checks = prove(evidence, faults=options.faults)
+    figures = count_figures(evidence)
+    if options.as_json:
+        print(json.dumps(document(options, checks, figures, elapsed_s=lookout.elapsed_s), indent=2))
+    else:
+        print_page(checks, figures, title=_title(options))
+        print(f"\n{_verdict(checks)}")
+    return 0 if all(check.held for check in checks) else 1
+
+
+def _play(
+    stage: Stage,
+    inputs: Sequence[JobLine],
+    *,
+    lookout: Lookout,
+    options: DemoOptions,
+    tell: Teller,
+    clock: Clock,
+) -> list[Submission]:
+    """Send every job and watch until all are home."""
+    tell(f"submitting {len(inputs)} jobs, some of them twice")
+    called_off = threading.Event()
+    patience_s = _PATIENCE_S + _PATIENCE_PER_JOB_S * len(inputs)
+    with ThreadPoolExecutor(1) as pool, live_table(title=_title(options), tell=tell) as show:
+        run_id = new_id("demo", at=clock.now())
+        sending = pool.submit(submit_all, stage.client, inputs, run_id=run_id, called_off=called_off)
+        try:
+            while not _is_over(sending, _look(lookout, show)) and lookout.elapsed_s < patience_s:
+                called_off.wait(_LOOK_EVERY_S)
+        finally:
+            called_off.set()
+        _settle(stage, clock)
+        _look(lookout, show)
+        return sending.result()
+
+
+def _is_over(sending: Future[list[Submission]], sight: Sight) -> bool:
+    if not sending.done():
+        return False
+    sending.result()  # a submit that failed ends the demo at once
+    return sight.is_over
+
+
+def _look(lookout: Lookout, show: Show) -> Sight:
+    sight = lookout.look()
+    show(sight)
+    return sight
+
+
+def _settle(stage: Stage, clock: Clock) -> None:
+    """Wait until the provider has nothing more to send."""
+    pause = threading.Event()
+    until_s = clock.monotonic() + _SETTLE_AT_MOST_S
+    seen, quiet_since_s = -1, clock.monotonic()
+    while clock.monotonic() < until_s and clock.monotonic() - quiet_since_s < _SETTLE_S:
+        count = len(stage.simulator.ledger()["webhooks"])
+        if count != seen:
+            seen, quiet_since_s = count, clock.monotonic()
+        pause.wait(_LOOK_EVERY_S)
+
+
+def _title(options: DemoOptions) -> str:
+    return f"Homing demo · {options.jobs} jobs · faults {options.faults} · seed {options.seed}"
+
+
+def _verdict(checks: Sequence[Check]) -> str:
+    broken = [check.claim for check in checks if not check.held]
+    if broken:
+        return f"{len(broken)} of {len(checks)} claims did not hold: {'; '.join(broken)}."
+    return "Every job came home: once, in the right state."

@@ -1,0 +1,109 @@
+"""Everything the proof is made of, gathered from three witnesses: the provider, the sink, the database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from homing.demo.stage import Stage
+from homing.demo.submission import Submission
+from jobs.storage.database import Transaction
+from jobs.storage.schema import dead_letters, job_transitions, jobs
+from webhooks.incoming.schema import inbox_events
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """A job as the database has it."""
+
+    id: str
+    state: str
+    provider_job_id: str | None
+    finished_at: datetime | None
+    waits_for_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A row of a job's history that was applied."""
+
+    job_id: str
+    before: str
+    after: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the witnesses say.
+
+    Attributes:
+        submissions: what was sent, and what the API answered.
+        jobs: every job of the database.
+        steps: applied history, oldest first.
+        ledger: the provider's books.
+        effects: calls at the sink, by job.
+        inbox: received events by what became of them.
+        dead_letters: open ones.
+    """
+
+    submissions: Sequence[Submission]
+    jobs: Mapping[str, JobFacts]
+    steps: Sequence[Step]
+    ledger: Mapping[str, Any]
+    effects: Mapping[str, int]
+    inbox: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+
+
+def gather(stage: Stage, submissions: Sequence[Submission]) -> Evidence:
+    """Ask all three."""
+    ledger, effects = stage.simulator.ledger(), stage.simulator.sink()["jobs"]
+    with stage.database.read() as tx:
+        return Evidence(
+            submissions=submissions,
+            jobs={job.id: job for job in _jobs(tx)},
+            steps=_steps(tx),
+            ledger=ledger,
+            effects=effects,
+            inbox=_inbox(tx),
+            dead_letters=_open_letters(tx),
+        )
+
+
+def _jobs(tx: Transaction) -> list[JobFacts]:
+    columns = (jobs.c.id, jobs.c.state, jobs.c.provider_job_id, jobs.c.finished_at, jobs.c.review_reason)
+    return [
+        JobFacts(
+            id=row["id"],
+            state=row["state"],
+            provider_job_id=row["provider_job_id"],
+            finished_at=row["finished_at"],
+            waits_for_person=row["review_reason"] is not None,
+        )
+        for row in tx.rows(sa.select(*columns))
+    ]
+
+
+def _steps(tx: Transaction) -> list[Step]:
+    columns = job_transitions.c
+    chosen = (columns.job_id, columns.from_state, columns.to_state, columns.source)
+    rows = tx.rows(sa.select(*chosen).where(columns.applied).order_by(columns.id))
+    return [Step(row["job_id"], row["from_state"], row["to_state"], row["source"]) for row in rows]
+
+
+def _inbox(tx: Transaction) -> Counter[str]:
+    status = inbox_events.c.status
+    rows = tx.rows(sa.select(status.label("name"), sa.func.count().label("count")).group_by(status))
+    return Counter({str(row["name"]): row["count"] for row in rows})
+
+
+def _open_letters(tx: Transaction) -> int:
+    is_open = dead_letters.c.redriven_at.is_(None) & dead_letters.c.discarded_at.is_(None)
+    count: int = tx.execute(sa.select(sa.func.count()).where(is_open)).scalar_one()
+    return count

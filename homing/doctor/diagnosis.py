@@ -1,0 +1,133 @@
+"""From facts to findings: what is wrong, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from homing.doctor.facts import DatabaseFacts, Facts
+
+#: Anything that moves by itself has moved by then, restarts included.
+STUCK_AFTER_S = 60.0
+#: A queue this long is not drained as fast as it fills.
+LONG_QUEUE = 1000
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    WRONG = "wrong"  # somebody must act; exit code 1
+    NOTE = "note"  # worth knowing
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing, and what to do about it."""
+
+    level: Level
+    what: str
+    remedy: str
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    """Judge the facts; what explains most comes first."""
+    return [*_services(facts), *_processes(facts), *_work(facts)]
+
+
+def _services(facts: Facts) -> Iterator[Finding]:
+    if facts.database is None:
+        yield _wrong(f"the database cannot be read: {facts.database_fault}", _database_remedy(facts))
+    if facts.redis is None:
+        yield _wrong(
+            f"Redis does not answer: {facts.redis_fault}",
+            "start it, or correct HOMING_REDIS_URL. No job is lost: webhooks are still stored, and the sweeps "
+            "bring everything home once it is back",
+        )
+    elif busy := {name: count for name, count in facts.redis.queues.items() if count >= LONG_QUEUE}:
+        yield _wrong(f"queues are long: {_counts(busy)}", "start more workers for them, or find what holds them up")
+
+
+def _database_remedy(facts: Facts) -> str:
+    if "homing migrate" in facts.database_fault:
+        return "run `homing migrate`"
+    return "start it, or correct HOMING_DATABASE_URL; until then webhooks are answered 503 and senders try again"
+
+
+def _processes(facts: Facts) -> Iterator[Finding]:
+    if facts.processes is not None:
+        dead = [name for name, is_alive in facts.processes.items() if not is_alive]
+        if dead:
+            yield _wrong(
+                f"not running: {', '.join(dead)}",
+                f"`homing up` starts them again within seconds; if not, read {facts.data_dir}/logs",
+            )
+    if facts.database is None:
+        return
+    stale = [beat.name for beat in facts.database.heartbeats if beat.is_stale]
+    if stale:
+        yield _wrong(f"no sign of life from {', '.join(stale)}", _heartbeat_remedy(facts, stale))
+    if not facts.database.heartbeats:
+        yield _wrong("nothing has ever swept here", "start a fleet: `homing up --embedded` on one machine")
+
+
+def _heartbeat_remedy(facts: Facts, stale: list[str]) -> str:
+    if facts.processes is None:
+        return "no fleet runs from this folder: start one with `homing up`, or look where yours runs"
+    if all(name.startswith("sweep.") for name in stale):
+        return f"beat or worker-events is stuck: read {facts.data_dir}/logs/beat.log and worker-events.log"
+    return f"a worker takes nothing from its queue: read {facts.data_dir}/logs, restart it"
+
+
+def _work(facts: Facts) -> Iterator[Finding]:
+    if (found := facts.database) is None:
+        return
+    yield from _late_work(found)
+    if found.reviews:
+        yield _wrong(
+            f"jobs wait for a person: {_counts(found.reviews)}",
+            "`homing list --review true` shows them, `homing resolve JOB …` ends a review",
+        )
+    if found.dead_letters:
+        yield _wrong(
+            f"dead letters: {_counts(found.dead_letters)}",
+            "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it",
+        )
+    if found.paused:
+        names = ", ".join(found.paused)
+        yield Finding(Level.NOTE, f"paused: {names}", "`homing providers resume NAME` ends a pause")
+    if found.parked:
+        text = f"{found.parked} webhooks name a run nobody knows yet"
+        yield Finding(Level.NOTE, text, "they expire quietly; many of them: does another system use this account?")
+
+
+def _late_work(found: DatabaseFacts) -> Iterator[Finding]:
+    late = {kind: age_s for kind, age_s in found.due_s.items() if age_s > STUCK_AFTER_S}
+    if late:
+        ages = ", ".join(f"{kind} for {age_s:.0f} s" for kind, age_s in late.items())
+        yield _wrong(
+            f"work on jobs is due and not done: {ages}", "is worker-io running, and is the provider reachable?"
+        )
+    if found.overdue_leases:
+        yield _wrong(
+            f"{found.overdue_leases} jobs are held by a worker that is gone",
+            "the next sweep frees them; if they stay, beat or worker-events is not running",
+        )
+    if (found.inbox_oldest_s or 0) > STUCK_AFTER_S:
+        yield _wrong(
+            f"a stored webhook has waited {found.inbox_oldest_s:.0f} s to be applied",
+            "is worker-events running? Its log says what it fails on",
+        )
+    if (found.outbox_oldest_s or 0) > STUCK_AFTER_S:
+        yield _wrong(
+            f"an event has waited {found.outbox_oldest_s:.0f} s to be relayed",
+            "is worker-events running? Its log says what it fails on",
+        )
+
+
+def _wrong(what: str, remedy: str) -> Finding:
+    return Finding(Level.WRONG, what, remedy)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

@@ -1,0 +1,104 @@
+"""The examination: reads database, Redis and processes, each of which may be away, and judges what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+from sqlalchemy.engine import make_url
+
+from homing.celery_app import KEY_PREFIX
+from homing.doctor.database_facts import read_database
+from homing.doctor.diagnosis import Finding, Level, diagnose
+from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts
+from homing.local import check_schema
+from homing.redis_urls import connect
+from homing.up import run_file
+from homing.up.redis_server import find_place
+from jobs.broker import EVENT_QUEUES, IO_QUEUES
+from jobs.config.loading import Configuration
+from jobs.config.settings import Settings
+from jobs.core.errors import ConfigError, JobsError
+from jobs.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Facts and findings."""
+
+    facts: Facts
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody has to act."""
+        return all(finding.level is not Level.WRONG for finding in self.findings)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for machines."""
+        return {
+            "well": self.is_well,
+            "findings": [asdict(finding) for finding in self.findings],
+            **asdict(self.facts),
+        }
+
+
+def examine(configuration: Configuration, environ: Mapping[str, str]) -> Examination:
+    """Look at everything once."""
+    settings = configuration.settings
+    found, database_fault = _database(settings)
+    queues, redis_fault = _redis(_redis_url(settings, environ))
+    facts = Facts(
+        data_dir=str(settings.data_dir),
+        database=found,
+        database_fault=database_fault,
+        redis=queues,
+        redis_fault=redis_fault,
+        processes=_processes(settings.data_dir),
+    )
+    return Examination(facts, tuple(diagnose(facts)))
+
+
+def _database(settings: Settings) -> tuple[DatabaseFacts | None, str]:
+    url = make_url(settings.database_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        return None, f"there is none at {url.database}; `homing migrate` makes one"  # looking must not make one
+    database = Database.connect(settings.database_url)
+    try:
+        check_schema(database)
+        return read_database(database), ""
+    except ConfigError as error:
+        return None, error.detail
+    except JobsError as error:
+        return None, error.detail
+    finally:
+        database.close()
+
+
+def _redis_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """The configured Redis, else the one a fleet brought with it."""
+    place = None if environ.get("HOMING_REDIS_URL") else find_place(settings.data_dir / "redis")
+    return settings.redis_url if place is None else place.url
+
+
+def _redis(url: str) -> tuple[RedisFacts | None, str]:
+    client = connect(url)
+    try:
+        names = sorted({*EVENT_QUEUES, *IO_QUEUES})
+        queues = {name: int(client.llen(f"{KEY_PREFIX}{name}")) for name in names}
+        return RedisFacts(queues, int(client.hlen(f"{KEY_PREFIX}unacked"))), ""
+    except (redis.RedisError, OSError) as error:
+        return None, f"{type(error).__name__}: {error}"
+    finally:
+        client.close()
+
+
+def _processes(data_dir: Path) -> dict[str, bool] | None:
+    running = run_file.read(data_dir)
+    if running is None:
+        return None
+    return {name: bool(pids) and psutil.pid_exists(pids[0]) for name, pids in running.pids.items()}

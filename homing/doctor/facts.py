@@ -1,0 +1,72 @@
+"""What the doctor found, before any judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A heartbeat: how long ago, and whether that is too long."""
+
+    name: str
+    age_s: float
+    is_stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What the database says of the work.
+
+    Attributes:
+        jobs: by state.
+        reviews: open jobs that wait for a person, by reason.
+        dead_letters: open ones, by kind.
+        heartbeats: each sign of life the fleet has left.
+        due_s: for each kind of work on jobs, how long its oldest piece has been due.
+        outbox_oldest_s: age of the oldest event that was not relayed.
+        inbox_oldest_s: age of the oldest stored webhook that was not applied.
+        parked: webhooks that name a run nobody knows.
+        overdue_leases: jobs whose worker let its lease run out long ago.
+        paused: provider entries somebody has paused.
+    """
+
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    reviews: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
+    heartbeats: tuple[Silence, ...] = ()
+    due_s: Mapping[str, float] = field(default_factory=dict)
+    outbox_oldest_s: float | None = None
+    inbox_oldest_s: float | None = None
+    parked: int = 0
+    overdue_leases: int = 0
+    paused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RedisFacts:
+    """Messages that wait, by queue, and those a worker holds."""
+
+    queues: Mapping[str, int] = field(default_factory=dict)
+    unacked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything.
+
+    Attributes:
+        database: none where it could not be read; `database_fault` says why.
+        redis: none where it does not answer; `redis_fault` says why.
+        processes: of a fleet that `homing up` started from the data dir, main process alive or not; none: there is
+            no such fleet.
+        data_dir: where its files are.
+    """
+
+    data_dir: str
+    database: DatabaseFacts | None = None
+    database_fault: str = ""
+    redis: RedisFacts | None = None
+    redis_fault: str = ""
+    processes: Mapping[str, bool] | None = None

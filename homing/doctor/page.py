@@ -1,0 +1,63 @@
+"""The doctor's one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from homing.doctor.diagnosis import Level
+from homing.doctor.examination import Examination
+from homing.doctor.facts import DatabaseFacts, Facts
+from homing.screen import console
+
+
+def print_page(examination: Examination) -> None:
+    """Print what is alive, what is stuck, and what to do."""
+    from rich.text import Text  # noqa: PLC0415 - rich costs a tenth of a second
+
+    screen = console()
+    for name, text in _alive(examination.facts):
+        screen.print(Text(f"{name:<14}{text}"))
+    screen.print()
+    if examination.is_well:
+        screen.print(Text("Nothing is wrong.", "green"))
+    for finding in examination.findings:
+        is_wrong = finding.level is Level.WRONG
+        mark = Text("✗ " if is_wrong else "· ", "bold red" if is_wrong else "yellow")
+        screen.print(mark + Text(finding.what, "bold" if is_wrong else ""))
+        screen.print(Text(f"    {finding.remedy}"))
+
+
+def _alive(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield "data dir", facts.data_dir
+    yield "database", "answers" if facts.database else "does not answer"
+    if facts.redis is None:
+        yield "Redis", "does not answer"
+    else:
+        waiting = _counts(facts.redis.queues) or "nothing waits"
+        yield "Redis", f"answers; queues: {waiting}; with workers: {facts.redis.unacked}"
+    yield "processes", _processes(facts.processes)
+    if facts.database is not None:
+        yield from _work(facts.database)
+
+
+def _work(found: DatabaseFacts) -> Iterator[tuple[str, str]]:
+    fresh = sum(1 for beat in found.heartbeats if not beat.is_stale)
+    yield "heartbeats", f"{fresh} of {len(found.heartbeats)} fresh"
+    yield "jobs", _counts(found.jobs) or "none yet"
+    yield "in review", _counts(found.reviews) or "none"
+    yield "dead letters", _counts(found.dead_letters) or "none"
+    yield "oldest waits", f"webhook {_age(found.inbox_oldest_s)}, event {_age(found.outbox_oldest_s)}"
+
+
+def _processes(processes: Mapping[str, bool] | None) -> str:
+    if processes is None:
+        return "no fleet was started from this data dir"
+    return ", ".join(f"{name} {'up' if is_up else 'DOWN'}" for name, is_up in processes.items())
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)
+
+
+def _age(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.0f} s"
