@@ -165,3 +165,17 @@ def due_jobs(tx: Transaction, kind: str, *, limit: int, providers: Sequence[str]
     if providers is not None:
         statement = statement.where(jobs.c.provider.in_(providers))
     return tx.rows(statement)
+
+
+def has_due_jobs(tx: Transaction, kind: str) -> bool:
+    """Whether any work of a kind is due and free; costs one look at the index."""
+    due_at = jobs.c[DUE_COLUMNS[kind]]
+    statement = sa.select(jobs.c.id).where(due_at.is_not(None), due_at <= tx.now, is_free(tx.now)).limit(1)
+    return tx.row(statement) is not None
+
+
+def list_ringing(tx: Transaction, *, limit: int) -> list[str]:
+    """Jobs whose next alarm has come, longest ago first."""
+    at = jobs.c.next_alarm_at
+    statement = sa.select(jobs.c.id).where(at.is_not(None), at <= tx.now).order_by(at).limit(limit)
+    return [row["id"] for row in tx.rows(statement)]

@@ -1,0 +1,75 @@
+"""How much may be asked of an account: not while it is paused or said "later", and within its rate and concurrency.
+
+Budgets live in the database, in the transaction that claims the work: a claim that rolls back gives its budget back,
+and a wiped Redis forgets none. Concurrency is counted from the leases themselves. The rate is a bucket that holds one
+second's worth (one request at least): ``next_request_at`` is when it will be full again, less what it holds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from jobs.services.runtime import ProviderEntry
+from jobs.storage.accounts import count_leases, find_account, lock_account, update_account
+from jobs.storage.database import Transaction
+from jobs.storage.jobs import Row
+
+_SECOND = timedelta(seconds=1)
+
+
+def is_open(tx: Transaction, name: str) -> bool:
+    """Whether the account may be asked at all now."""
+    return _is_open(find_account(tx, name), tx.now)
+
+
+def find_room(tx: Transaction, entry: ProviderEntry, *, limit: int) -> int:
+    """How many requests the account may be sent now, at most ``limit``; where it has budgets, locks it."""
+    if not is_open(tx, entry.name):
+        return 0
+    policy = entry.policy
+    if policy.rate_per_s is None and policy.concurrency is None:
+        return limit
+    account = lock_account(tx, entry.name)
+    room = limit if _is_open(account, tx.now) else 0
+    if policy.concurrency is not None:
+        room = min(room, policy.concurrency - count_leases(tx, entry.name))
+    if policy.rate_per_s is not None:
+        room = min(room, _free_slots(account, policy.rate_per_s, now=tx.now))
+    return max(room, 0)
+
+
+def take(tx: Transaction, entry: ProviderEntry, count: int) -> None:
+    """Spends from the rate; the leases written in the same transaction are the concurrency."""
+    rate_per_s = entry.policy.rate_per_s
+    if rate_per_s is None or count <= 0:
+        return
+    account = lock_account(tx, entry.name)
+    begin = max(account["next_request_at"] or tx.now, tx.now)
+    update_account(tx, entry.name, next_request_at=begin + count * _interval(rate_per_s))
+
+
+def block(tx: Transaction, name: str, wait: timedelta) -> None:
+    """Leaves an account alone: the provider said "later". Never shortens what it said before.
+
+    Comes before any write to a job in the transaction (lock order).
+    """
+    until = tx.now + wait
+    known = lock_account(tx, name)["blocked_until"]
+    if known is None or known < until:
+        update_account(tx, name, blocked_until=until)
+
+
+def _is_open(account: Row, now: datetime) -> bool:
+    blocked_until = account["blocked_until"]
+    return account["paused_at"] is None and (blocked_until is None or blocked_until <= now)
+
+
+def _free_slots(account: Row, rate_per_s: float, *, now: datetime) -> int:
+    interval = _interval(rate_per_s)
+    held = max(1, _SECOND // interval)
+    begin = max(account["next_request_at"] or now, now)
+    return (now + held * interval - begin) // interval
+
+
+def _interval(rate_per_s: float) -> timedelta:
+    return max(timedelta(seconds=1 / rate_per_s), timedelta(microseconds=1))

@@ -1,0 +1,45 @@
+"""Statements on ``provider_accounts``: when an account may be asked again, and how often.
+
+Lock order: an account before the jobs of its provider.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from jobs.storage.database import Transaction
+from jobs.storage.jobs import Row
+from jobs.storage.schema import jobs, provider_accounts
+
+_UNKNOWN: dict[str, Any] = {"paused_at": None, "blocked_until": None, "next_request_at": None}
+
+
+def find_account(tx: Transaction, name: str) -> Row:
+    """What is known of an account; nothing is, until something happened to it."""
+    row = tx.row(sa.select(provider_accounts).where(provider_accounts.c.name == name))
+    return row or {"name": name, **_UNKNOWN}
+
+
+def lock_account(tx: Transaction, name: str) -> Row:
+    """The account, locked until the transaction ends, so that two claims cannot spend one budget."""
+    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
+    tx.execute(insert(provider_accounts).values(name=name).on_conflict_do_nothing())
+    row = tx.row(sa.select(provider_accounts).where(provider_accounts.c.name == name).with_for_update())
+    assert row is not None
+    return row
+
+
+def update_account(tx: Transaction, name: str, **changes: datetime | None) -> None:
+    """Writes an account that is locked."""
+    tx.execute(sa.update(provider_accounts).where(provider_accounts.c.name == name).values(**changes))
+
+
+def count_leases(tx: Transaction, provider: str) -> int:
+    """Jobs of a provider that somebody works on, or has been told to."""
+    statement = sa.select(sa.func.count()).where(jobs.c.provider == provider, jobs.c.lease_until > tx.now)
+    count: int = tx.execute(statement).scalar_one()
+    return count

@@ -1,0 +1,15 @@
+"""The message that says: a job is due to be submitted."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from jobs.broker import SUBMIT
+from jobs.services.runtime import current
+from jobs.services.submission import submit_job
+
+
+@shared_task(name=SUBMIT)
+def submit(job_id: str, lease_token: str | None = None) -> None:
+    """Submits the job, or asks what became of its submit."""
+    submit_job(current(), job_id, lease_token)
