@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from homing.broker import CeleryBroker
+from homing.redis_urls import connect
 from jobs.broker import Broker
 from jobs.clock import Clock, SystemClock, system_rng
 from jobs.config.loading import Configuration, load
@@ -20,7 +21,11 @@ from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
 from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import Database
+from webhooks.incoming import inbox
 from webhooks.incoming.parked import wake_parked
+
+#: For bells and flags, which are worth no longer wait.
+_REDIS_TIMEOUT_S = 0.5
 
 
 def build_runtime(configuration: Configuration | None = None) -> Runtime:
@@ -62,6 +67,7 @@ def assemble(
         providers=providers,
         observer=Observer({name: entry.policy for name, entry in providers.items()}, rng),
         handlers=handlers,
+        redis=connect(configuration.settings.redis_url, timeout_s=_REDIS_TIMEOUT_S),
     )
     _introduce_strangers(runtime)
     return runtime
@@ -69,7 +75,7 @@ def assemble(
 
 def build_entries(configuration: Configuration, *, clock: Clock) -> Mapping[str, ProviderEntry]:
     """The configured provider entries, each with its adapter."""
-    client = HttpClient(clock)
+    client = HttpClient()
     return {
         name: ProviderEntry(name, config, config.policy, build_adapter(config, client, clock))
         for name, config in configuration.providers.items()
@@ -99,3 +105,4 @@ def _import_fault(module: str) -> str | None:
 def _introduce_strangers(runtime: Runtime) -> None:
     """``jobs`` knows neither ``webhooks`` nor ``reconciler``; here they leave their cards."""
     runtime.wake_parked = lambda provider, run: wake_parked(runtime, provider, run)
+    runtime.redrivers = {inbox.LETTER_KIND: inbox.redrive_event}
