@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from redis import Redis
+
 from jobs.broker import Broker
 from jobs.clock import Clock
 from jobs.config.providers import ProviderConfig
@@ -37,6 +39,7 @@ class Runtime:
     which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
     ``redrivers`` adds what a redrive does for kinds of dead letters that ``jobs`` does not know, by kind
     (``jobs.services.redrivers``).
+    ``redis`` has short time-outs and no retries; whoever uses it can do without an answer.
     """
 
     settings: Settings
@@ -47,6 +50,7 @@ class Runtime:
     providers: Mapping[str, ProviderEntry]
     observer: Observer
     handlers: HandlerRegistry
+    redis: Redis | None = None
     wake_parked: Callable[[str, str], None] = field(default=lambda _provider, _run: None)
     redrivers: Mapping[str, Callable[[Transaction, Mapping[str, Any]], str | None]] = field(default_factory=dict)
 

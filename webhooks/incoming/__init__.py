@@ -1,5 +1,21 @@
-"""Webhooks coming in: verified, stored before they are acknowledged, applied in batches.
+"""Webhooks coming in: verified, stored before they are acknowledged, applied in batches."""
 
-``install(app, runtime)`` hangs it on a Flask application; ``drain``, ``sweep_inbox`` and ``wake_parked`` apply what
-was stored.
-"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhooks.incoming.drain import sweep_inbox
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from jobs.services.runtime import Runtime
+
+__all__ = ["install", "sweep_inbox"]
+
+
+def install(app: Flask, runtime: Runtime) -> None:
+    """Adds the receiver and the inbox to a web process; see :mod:`webhooks.incoming.installation`."""
+    from webhooks.incoming import installation  # noqa: PLC0415 - workers use this package and have no use for Flask
+
+    installation.install(app, runtime)

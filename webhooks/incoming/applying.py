@@ -48,11 +48,20 @@ class Applied:
         count: How many were settled.
         parked: What those claim whose job is not known yet, by event id.
         has_events: Whether the outbox may have something new.
+        lags_s: From each event's commit to its effect.
     """
 
     count: int = 0
     parked: dict[str, Claim] = field(default_factory=dict)
     has_events: bool = False
+    lags_s: list[float] = field(default_factory=list)
+
+    def add(self, other: Applied) -> None:
+        """Adds what came of other rows."""
+        self.count += other.count
+        self.parked |= other.parked
+        self.has_events |= other.has_events
+        self.lags_s += other.lags_s
 
 
 def apply(runtime: Runtime, tx: Transaction, works: Sequence[Work], *, token: str) -> Applied:
@@ -70,7 +79,8 @@ def apply(runtime: Runtime, tx: Transaction, works: Sequence[Work], *, token: st
     letters = list(_quarantined(works, settlements))
     for work, reason in letters:
         write_letter(tx, work.row, reason=reason)
-    return Applied(len(works), _parked(works, settlements), has_events=bool(owned or letters))
+    lags_s = [(tx.now - work.row["received_at"]).total_seconds() for work, _ in owned]
+    return Applied(len(works), _parked(works, settlements), has_events=bool(owned or letters), lags_s=lags_s)
 
 
 def _believe(runtime: Runtime, tx: Transaction, owned: Sequence[tuple[Work, Owner]]) -> Iterator[Settlement]:

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 import structlog
 
+from jobs import telemetry
 from jobs.broker import RELAY
 from jobs.core.errors import Unavailable
 from jobs.services.runtime import Runtime
@@ -59,6 +60,8 @@ def apply_claimed(runtime: Runtime, rows: Sequence[Mapping[str, Any]], *, token:
         batch.run(part)
         total += Counts(len(part), batch.applied.count, batch.failed)
         _wake_found(runtime, batch.applied)
+        for lag_s in batch.applied.lags_s:
+            telemetry.EVENT_APPLY_LAG_S.observe(lag_s)
         if batch.applied.has_events or batch.failed:
             runtime.broker.publish(RELAY)
     if total.claimed:
@@ -151,9 +154,7 @@ class _Batch:
             settle_failure(self._runtime, tx, work, error, token=self._token)
             self.failed += 1
             return is_rival(error)
-        self.applied.count += applied.count
-        self.applied.parked |= applied.parked
-        self.applied.has_events |= applied.has_events
+        self.applied.add(applied)
         return False
 
     def _give_back(self, event_ids: Sequence[str]) -> None:

@@ -12,19 +12,15 @@ import threading
 import weakref
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
 
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from jobs.broker import DRAIN, Broker
 
 FLAG = "homing:inbox:ringing"
 #: A ring whose message was lost is forgotten after this long, and the next commit rings again.
 _FLAG_S = 5
-_TIMEOUT_S = 0.5
 #: After a failure Redis is left alone for so long; meanwhile the sweep is the bell.
 _REST = timedelta(seconds=5)
 
@@ -34,15 +30,9 @@ _log = structlog.get_logger(__name__)
 class RingFlag:
     """Whether a ring is on its way, shared by all processes."""
 
-    def __init__(self, url: str) -> None:
-        """Opens nothing yet."""
-        # redis-py's own default is ten retries with pauses: 4 s of waiting where Redis is merely down.
-        self._redis = redis.Redis.from_url(
-            url,
-            socket_timeout=_TIMEOUT_S,
-            socket_connect_timeout=_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-        )
+    def __init__(self, client: redis.Redis | None) -> None:
+        """Takes a client with short time-outs and no retries; without one every ring is sent."""
+        self._redis = client
 
     def put_up(self) -> bool:
         """Sets the flag; False where it was set already.
@@ -50,25 +40,16 @@ class RingFlag:
         Raises:
             redis.RedisError: Redis cannot be asked.
         """
-        return bool(self._redis.set(FLAG, 1, nx=True, ex=_FLAG_S))
+        return self._redis is None or bool(self._redis.set(FLAG, 1, nx=True, ex=_FLAG_S))
 
     def take_down(self) -> bool:
         """Deletes the flag, so that whatever is committed from now on rings anew; False where Redis is away."""
         try:
-            self._redis.delete(FLAG)
+            if self._redis is not None:
+                self._redis.delete(FLAG)
         except (redis.RedisError, OSError):
             return False
         return True
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._redis.close()
-
-
-@cache
-def ring_flag(url: str) -> RingFlag:
-    """The process's flag at an address; its connections are its own, also after a fork."""
-    return RingFlag(url)
 
 
 class Bell:

@@ -12,7 +12,7 @@ from jobs.broker import DRAIN
 from jobs.ids import new_token
 from jobs.services.runtime import Runtime
 from webhooks.incoming.batch import Counts, apply_claimed
-from webhooks.incoming.bell import ring_flag
+from webhooks.incoming.bell import RingFlag
 from webhooks.incoming.claims import claim_due, claim_rows
 from webhooks.incoming.failing import bury_unfinished
 
@@ -29,7 +29,7 @@ def drain(runtime: Runtime, *, limit: int = BATCH) -> Counts:
     Raises:
         Unavailable: The database is away; what was claimed is due again later.
     """
-    ring_flag(runtime.settings.redis_url).take_down()
+    RingFlag(runtime.redis).take_down()
     total = Counts()
     for _ in range(_MAX_BATCHES):
         counts = sweep_batch(runtime, limit=limit)

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
 
-KIND = "inbox"
+LETTER_KIND = "inbox"
 
 
 def write_letter(
@@ -31,7 +31,7 @@ def write_letter(
     """
     return dead_letter(
         tx,
-        KIND,
+        LETTER_KIND,
         event["id"],
         reason=reason,
         attempts=attempts,

@@ -58,16 +58,13 @@ def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
 
 
 def observation_of(work: Work, owner: Owner, *, now: datetime) -> Observation:
-    """The event as what it taught us about its job.
-
-    A row that was parked counts from now: its job learned of it only when the run's id was known.
-    """
+    """The event as what it teaches us about its job, now: a job's history stays in the order of its instants."""
     report = work.reading.report if work.reading else None
     assert report is not None, "only an accepted event has an owner"
     return observe_report(
         report,
         source=Source.WEBHOOK,
-        at=now if work.row["parked_until"] else work.row["received_at"],
+        at=now,
         attempt=owner.attempt,
         evidence=Evidence(event_id=work.id, digest=work.row["digest"]),
     )
