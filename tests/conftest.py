@@ -19,7 +19,7 @@ from tests.services.redis import RedisService
 settings.register_profile("homing", deadline=None)
 settings.load_profile("homing")
 
-_KINDS = ("unit", "integration", "contract", "e2e")
+_KINDS = ("unit", "integration", "contract", "e2e", "browser")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
