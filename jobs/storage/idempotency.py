@@ -23,5 +23,6 @@ def insert_request(tx: Transaction, *, tenant: str, key: str, fingerprint: str, 
     """
     insert = sqlite.insert if tx.is_sqlite else postgresql.insert
     row = {"tenant": tenant, "key": key, "fingerprint": fingerprint, "job_id": job_id, "created_at": tx.now}
-    statement = insert(idempotency_keys).values(row).on_conflict_do_nothing()
-    return tx.execute(statement).rowcount == 1
+    # What came back, not how many rows: SQLAlchemy does not keep the count of an INSERT on every driver.
+    statement = insert(idempotency_keys).values(row).on_conflict_do_nothing().returning(idempotency_keys.c.key)
+    return tx.execute(statement).first() is not None
