@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import redis
 from sqlalchemy.engine import make_url
 
-from homing.celery_app import KEY_PREFIX
 from homing.doctor.database_facts import read_database
 from homing.doctor.diagnosis import Finding, Level, diagnose
 from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts
 from homing.local import check_schema
-from homing.redis_urls import connect
+from homing.redis_probe import RedisProbe
 from homing.up import run_file
 from homing.up.redis_server import find_place
 from jobs.broker import EVENT_QUEUES, IO_QUEUES
 from jobs.config.loading import Configuration
 from jobs.config.settings import Settings
-from jobs.core.errors import ConfigError, JobsError
+from jobs.core.errors import JobsError
 from jobs.storage.database import Database
 
 
@@ -71,8 +69,6 @@ def _database(settings: Settings) -> tuple[DatabaseFacts | None, str]:
     try:
         check_schema(database)
         return read_database(database), ""
-    except ConfigError as error:
-        return None, error.detail
     except JobsError as error:
         return None, error.detail
     finally:
@@ -86,15 +82,11 @@ def _redis_url(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _redis(url: str) -> tuple[RedisFacts | None, str]:
-    client = connect(url)
-    try:
-        names = sorted({*EVENT_QUEUES, *IO_QUEUES})
-        queues = {name: int(client.llen(f"{KEY_PREFIX}{name}")) for name in names}
-        return RedisFacts(queues, int(client.hlen(f"{KEY_PREFIX}unacked"))), ""
-    except (redis.RedisError, OSError) as error:
-        return None, f"{type(error).__name__}: {error}"
-    finally:
-        client.close()
+    probe = RedisProbe(url)
+    if fault := probe.fault():
+        return None, fault
+    names = sorted({*EVENT_QUEUES, *IO_QUEUES})
+    return RedisFacts(probe.depths(names), sum(probe.unacked(names).values())), ""
 
 
 def _processes(data_dir: Path) -> dict[str, bool] | None:
