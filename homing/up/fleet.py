@@ -108,7 +108,9 @@ class Fleet:
             self._held.close()
 
     def _prepare(self) -> tuple[Mapping[str, Path], Sequence[str]]:
-        chosen = programs(self._plan)
+        metrics = self._scratch.folder / "metrics"
+        metrics.mkdir()
+        chosen = programs(self._plan, metrics=metrics)
         command = supervision.prepare(chosen, self._scratch, logs=self._plan.logs)
         return {program.name: self._scratch.pid_file(program.name) for program in chosen}, command
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from homing.up import processes
 from homing.up.options import FleetOptions
+from homing.up.processes import Process
 from homing.up.redis_server import RedisPlace, find_redis, free_port, redis_command
 from homing.up.supervision import Program
 from jobs.config import loading
@@ -87,19 +88,24 @@ def make_plan(options: FleetOptions) -> FleetPlan:
     )
 
 
-def programs(plan: FleetPlan) -> list[Program]:
-    """The programs to keep alive, ready for supervisor."""
+def programs(plan: FleetPlan, *, metrics: Path) -> list[Program]:
+    """The programs to keep alive, ready for supervisor.
+
+    Args:
+        plan: What to run.
+        metrics: A folder where the processes add up what they measure; exists, and is empty.
+    """
     slots = _slots(plan)
     chosen = [process for process in processes.PROCESSES if plan.options.wants(process.name)]
-    return [*_local_programs(plan)] + [
-        Program(
-            process.name,
-            process.argv(slots),
-            {**plan.environment, **process.filled_environment(slots)},
-            stop_wait_s=process.stop_wait_s,
-        )
-        for process in chosen
-    ]
+    return [*_local_programs(plan), *(_program(process, plan, slots, metrics=metrics) for process in chosen)]
+
+
+def _program(process: Process, plan: FleetPlan, slots: Mapping[str, str], *, metrics: Path) -> Program:
+    own = process.filled_environment(slots)
+    if process.measures:
+        own["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
+    environment = {**plan.environment, **own}
+    return Program(process.name, process.argv(slots), environment, stop_wait_s=process.stop_wait_s)
 
 
 def _slots(plan: FleetPlan) -> dict[str, str]:

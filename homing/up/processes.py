@@ -28,12 +28,14 @@ class Process:
         command: The command line, with ``{slots}``.
         environment: What it needs beyond the fleet's own settings; values may hold slots.
         stop_wait_s: Seconds between the polite signal and the kill.
+        measures: Whether it adds to the fleet's metrics (Flower has some of its own, for itself).
     """
 
     name: str
     command: str
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_wait_s: int = 10
+    measures: bool = False
 
     def argv(self, slots: Mapping[str, str]) -> list[str]:
         """The command with its slots filled, split into arguments."""
@@ -52,18 +54,21 @@ PROCESSES: tuple[Process, ...] = (
         " --workers 2 --blocking-threads 16 --backpressure 256"
         " --respawn-failed-workers --workers-kill-timeout 10",
         stop_wait_s=15,
+        measures=True,
     ),
     Process(
         "worker-events",
         f"{_WORKER} -n events@%h -Q {','.join(EVENT_QUEUES)} --concurrency 2 --loglevel info",
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
+        measures=True,
     ),
     Process(
         "worker-io",
         f"{_WORKER} -n io@%h -Q {','.join(IO_QUEUES)} --concurrency 4 --loglevel info",
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
+        measures=True,
     ),
     # No schedule file and no pid file: the schedule is in code, and two beats are harmless.
     Process("beat", f"{_CELERY} beat --loglevel info"),

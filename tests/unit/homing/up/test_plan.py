@@ -102,14 +102,14 @@ def test_options_that_cannot_work_are_refused(tmp_path: Path, chosen: dict[str, 
 def test_only_the_chosen_processes_run(tmp_path: Path) -> None:
     plan = make_plan(_options(tmp_path, processes=("web", "redis")))
 
-    names = [program.name for program in programs(plan)]
+    names = [program.name for program in programs(plan, metrics=tmp_path)]
 
     assert sorted(names) == ["redis", "web"]
     assert plan.flower_url is None
 
 
 def test_everything_stands_on_redis(tmp_path: Path) -> None:
-    made = programs(make_plan(_options(tmp_path)))
+    made = programs(make_plan(_options(tmp_path)), metrics=tmp_path)
 
     assert [program.name for program in made if program.foundation] == ["redis"]
     assert {"web", "worker-events", "worker-io", "beat", "flower", "simulator"} < {program.name for program in made}
@@ -117,7 +117,7 @@ def test_everything_stands_on_redis(tmp_path: Path) -> None:
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
     plan = make_plan(_options(tmp_path))
-    words = [word for program in programs(plan) for word in program.argv]
+    words = [word for program in programs(plan, metrics=tmp_path) for word in program.argv]
 
     assert plan.redis is not None
     secrets = [plan.redis.password, plan.flower_auth.partition(":")[2], plan.environment["SIMULATOR_WEBHOOK_SECRET"]]
@@ -126,7 +126,7 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
 
 def test_flower_is_closed_read_only_and_on_loopback(tmp_path: Path) -> None:
     plan = make_plan(_options(tmp_path))
-    flower = next(program for program in programs(plan) if program.name == "flower")
+    flower = next(program for program in programs(plan, metrics=tmp_path) if program.name == "flower")
 
     assert {"--address=127.0.0.1", "--read_only=True", "--max_tasks=10000"} <= set(flower.argv)
     assert flower.environment["FLOWER_BASIC_AUTH"] == plan.flower_auth
