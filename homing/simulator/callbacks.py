@@ -58,12 +58,12 @@ class Callbacks:
         fault = fault_of_event(run.faults.webhook, status)
         self._ledger.record_event(fault)
         if fault is Fault.DROPPED:
-            self._drop(event_id, run, status)
+            self._drop(event_id, run, status=status)
             return
-        body = self._body(event_id, run, status)
+        body = self._body(event_id, run, status=status)
         self._dispatch(run, Delivery(event_id, run.id, status.value, url, body, fault))
 
-    def _drop(self, event_id: str, run: Run, status: Status) -> None:
+    def _drop(self, event_id: str, run: Run, *, status: Status) -> None:
         self._ledger.record_webhook(
             event_id=event_id, run_id=run.id, status=status.value, attempt=1, fault=Fault.DROPPED, answer=None
         )
@@ -104,7 +104,7 @@ class Callbacks:
         shortest, longest = DELAYS_S
         return (shortest + run.faults.jitter * (longest - shortest)) * self._config.time_scale
 
-    def _body(self, event_id: str, run: Run, status: Status) -> bytes:
+    def _body(self, event_id: str, run: Run, *, status: Status) -> bytes:
         facts = self._describe(run)
         told = {name: facts[name] for name in ("progress", "output", "error", "artifacts")}
         occurred_at = write_instant(self._clock.now())

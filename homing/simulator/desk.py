@@ -69,7 +69,7 @@ class Desk:
             if _is_refused(faults, client):
                 client.refusals += 1
                 return Decision(Verdict.REFUSED, fault=faults.submit)
-            return self._accept(order, client, faults)
+            return self._accept(order, client, faults=faults)
 
     def _find_known(self, order: Order) -> Run | None:
         if self._config.idempotency == "none" or order.key is None:
@@ -87,7 +87,7 @@ class Desk:
             self._clients[name] = client
         return client
 
-    def _accept(self, order: Order, client: _Client, faults: Faults) -> Decision:
+    def _accept(self, order: Order, client: _Client, *, faults: Faults) -> Decision:
         duration_s = read_duration_s(order.input) * self._config.time_scale
         run = self._runs.open(order, faults=faults, duration_s=duration_s)
         self._ledger.record_run()

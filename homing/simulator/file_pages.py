@@ -28,12 +28,12 @@ def create_file_pages(provider: Provider) -> Blueprint:
         file = provider.files.get(run_id, name)
         if file is None:
             return Response(_DENIED.replace("AccessDenied", "NoSuchKey"), status=404, mimetype="application/xml")
-        return _serve(provider, run_id, file)
+        return _serve(provider, file, run_id=run_id)
 
     return pages
 
 
-def _serve(provider: Provider, run_id: str, file: ResultFile) -> Response:
+def _serve(provider: Provider, file: ResultFile, *, run_id: str) -> Response:
     run = provider.runs.find(run_id)
     fault = run.faults.artifact if run is not None else None
     if fault in (Fault.TRUNCATED, Fault.WRONG_TYPE) and provider.files.count_download(run_id, file.name) == 0:

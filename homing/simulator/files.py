@@ -72,7 +72,7 @@ class FileStore:
             self._minted[run.id] += 1
             expired = run.faults.artifact is Fault.URL_EXPIRED and self._minted[run.id] == 1
         expires_at = self._clock.now() + (-_EXPIRED_FOR if expired else self._ttl)
-        return [self._describe(run.id, file, expires_at, base_url) for file in run.outcome.files]
+        return [self._describe(run.id, file, expires_at=expires_at, base_url=base_url) for file in run.outcome.files]
 
     def is_good(self, path: str, *, expires: str, signature: str) -> bool:
         """Whether a URL is one of ours and has not run out."""
@@ -80,7 +80,7 @@ class FileStore:
         # Only what we wrote ourselves is read as a number.
         return signed and int(expires) > self._clock.now().timestamp()
 
-    def _describe(self, run_id: str, file: ResultFile, expires_at: datetime, base_url: str) -> dict[str, object]:
+    def _describe(self, run_id: str, file: ResultFile, *, expires_at: datetime, base_url: str) -> dict[str, object]:
         path, expires = f"/files/{run_id}/{quote(file.name)}", str(int(expires_at.timestamp()))
         return {
             "url": f"{base_url}{path}?expires={expires}&signature={self._sign(path, expires)}",

@@ -145,12 +145,12 @@ def _read(provider: Provider, run_id: str) -> Response:
     fault = run.faults.status if earlier < run.faults.times else None
     if fault is Fault.STATUS_HANG:
         return _hang(provider, run)
-    answer = _answer_read(provider, run, fault)
+    answer = _answer_read(provider, run, fault=fault)
     provider.ledger.record_read(run_id=run.id, answer=answer.status_code, fault=fault)
     return answer
 
 
-def _answer_read(provider: Provider, run: Run, fault: Fault | None) -> Response:
+def _answer_read(provider: Provider, run: Run, *, fault: Fault | None) -> Response:
     match fault:
         case Fault.STATUS_5XX:
             status = answers.SERVER_ERRORS[int(run.faults.jitter * len(answers.SERVER_ERRORS))]

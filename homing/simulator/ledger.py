@@ -50,21 +50,21 @@ class Ledger:
             counted.append("lost_answers")
         elif fault is not None:
             counted.append(fault.value)
-        self._append(self._submits, entry, fault, counted)
+        self._append(self._submits, entry, fault=fault, counted=counted)
 
     def record_read(self, *, run_id: str | None, answer: int | None, fault: Fault | None = None) -> None:
         """A status was read; none: the read was left hanging."""
         entry: Entry = {"id": run_id, "kind": "status", "answer": answer}
-        self._append(self._reads, entry, fault, ["reads", *([fault.value] if fault else [])])
+        self._append(self._reads, entry, fault=fault, counted=["reads", *([fault.value] if fault else [])])
 
     def record_search(self, *, reference: str | None, key: str | None, found: int) -> None:
         """Somebody looked for runs by reference or key."""
         entry: Entry = {"id": None, "kind": "search", "reference": reference, "key": key, "found": found}
-        self._append(self._reads, entry, None, ["searches"])
+        self._append(self._reads, entry, fault=None, counted=["searches"])
 
     def record_cancel(self, *, run_id: str, answer: int) -> None:
         """A cancel was asked for."""
-        self._append(self._cancels, {"id": run_id, "answer": answer}, None, ["cancels"])
+        self._append(self._cancels, {"id": run_id, "answer": answer}, fault=None, counted=["cancels"])
 
     def record_event(self, fault: Fault | None) -> None:
         """An event came due, whatever becomes of its deliveries; counted under the fault it suffers."""
@@ -81,7 +81,7 @@ class Ledger:
         counted = [] if fault is Fault.DROPPED else ["sent"]
         if isinstance(answer, int) and 400 <= answer < 500:
             counted.append("refused")
-        self._append(self._webhooks, entry, fault, counted)
+        self._append(self._webhooks, entry, fault=fault, counted=counted)
 
     def record_artifact(self, fault: Fault) -> None:
         """A result was served badly."""
@@ -101,7 +101,7 @@ class Ledger:
                 "totals": shown | self._totals,
             }
 
-    def _append(self, book: deque[Entry], entry: Entry, fault: Fault | None, counted: list[str]) -> None:
+    def _append(self, book: deque[Entry], entry: Entry, *, fault: Fault | None, counted: list[str]) -> None:
         entry["fault"] = None if fault is None else fault.value
         entry["at"] = write_instant(self._clock.now())
         with self._lock:

@@ -94,8 +94,8 @@ class FaultPlan:
             profile: `none`, `default` or `brutal`.
         """
         slots = slots_of(inputs)
-        dealt = _deal(seed, slots, PROFILES[profile])
-        planned = {slot: _assemble(seed, slot, kinds, PROFILES[profile]) for slot, kinds in dealt.items()}
+        dealt = _deal(seed, slots, profile=PROFILES[profile])
+        planned = {slot: _assemble(seed, slot, kinds=kinds, profile=PROFILES[profile]) for slot, kinds in dealt.items()}
         return cls(seed, profile, planned)
 
     def faults_for(self, slot: Slot) -> Faults:
@@ -103,23 +103,24 @@ class FaultPlan:
         planned = self._planned.get(slot)
         if planned is not None:
             return planned
-        return _assemble(self._seed, slot, _draw(self._seed, slot, self._profile), self._profile)
+        kinds = _draw(self._seed, slot, profile=self._profile)
+        return _assemble(self._seed, slot, kinds=kinds, profile=self._profile)
 
 
-def _deal(seed: int, slots: Sequence[Slot], profile: Profile) -> dict[Slot, list[Fault]]:
+def _deal(seed: int, slots: Sequence[Slot], *, profile: Profile) -> dict[Slot, list[Fault]]:
     dealt: dict[Slot, list[Fault]] = {slot: [] for slot in slots}
     for group in GROUPS:
         free = list(slots)
         for kind in group:
             count = math.ceil(profile.shares.get(kind, 0.0) * len(slots) - _ROUNDING)
-            for slot in _lowest(seed, kind, count, free=free, dealt=dealt):
+            for slot in _lowest(seed, kind, count=count, free=free, dealt=dealt):
                 dealt[slot].append(kind)
                 free.remove(slot)
     return dealt
 
 
 def _lowest(
-    seed: int, kind: Fault, count: int, *, free: Sequence[Slot], dealt: Mapping[Slot, list[Fault]]
+    seed: int, kind: Fault, *, count: int, free: Sequence[Slot], dealt: Mapping[Slot, list[Fault]]
 ) -> list[Slot]:
     ranked = sorted(free, key=lambda slot: (derive_share(seed, slot, kind), slot))
     if kind in STATUS_FAULTS:
@@ -129,7 +130,7 @@ def _lowest(
     return ranked[:count]
 
 
-def _draw(seed: int, slot: Slot, profile: Profile) -> list[Fault]:
+def _draw(seed: int, slot: Slot, *, profile: Profile) -> list[Fault]:
     """One draw per kind, with the chance that is left in its group, so that the shares come out as planned."""
     drawn = []
     for group in GROUPS:
@@ -143,7 +144,7 @@ def _draw(seed: int, slot: Slot, profile: Profile) -> list[Fault]:
     return drawn
 
 
-def _assemble(seed: int, slot: Slot, kinds: Sequence[Fault], profile: Profile) -> Faults:
+def _assemble(seed: int, slot: Slot, *, kinds: Sequence[Fault], profile: Profile) -> Faults:
     status = _one_of(kinds, STATUS_FAULTS)
     most = max(profile.most_times, 2 if status is Fault.STATUS_UNKNOWN else 1)
     return Faults(

@@ -55,14 +55,11 @@ class Provider:
         self.files = FileStore(self.clock, signing_key=new_token(), ttl=config.artifact_ttl)
         self.plan = plan or FaultPlan.for_inputs(config.seed, config.plan, config.faults)
         self.desk = Desk(config, plan=self.plan, runs=self.runs, ledger=self.ledger)
-        self._sender = Sender(
-            config,
-            clock=self.clock,
-            scheduler=self.scheduler,
-            ledger=self.ledger,
-            spawn=spawn or self._senders.spawn,
-        )
+        self._sender = self._build_sender(spawn or self._senders.spawn)
         self.life = self._build_life(spawn or self._workers.spawn)
+
+    def _build_sender(self, spawn: Spawn) -> Sender:
+        return Sender(self.config, clock=self.clock, scheduler=self.scheduler, ledger=self.ledger, spawn=spawn)
 
     def _build_life(self, spawn: Spawn) -> Life:
         callbacks = Callbacks(

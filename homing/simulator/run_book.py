@@ -68,7 +68,7 @@ class RunBook:
 
     def begin(self, run: Run) -> bool:
         """Let a queued run work; false where it is past that."""
-        return self._change(run, lambda: run.status is Status.QUEUED, self._start)
+        return self._change(run, allowed=lambda: run.status is Status.QUEUED, change=self._start)
 
     def settle(self, run: Run, outcome: Outcome) -> bool:
         """End a run; false where it has ended before."""
@@ -76,12 +76,12 @@ class RunBook:
         def end(target: Run) -> None:
             target.status, target.outcome, target.finished_at = outcome.status, outcome, self._clock.now()
 
-        return self._change(run, lambda: not run.status.is_terminal, end)
+        return self._change(run, allowed=lambda: not run.status.is_terminal, change=end)
 
     def _start(self, run: Run) -> None:
         run.status, run.started_s = Status.PROCESSING, self._clock.monotonic()
 
-    def _change(self, run: Run, allowed: Callable[[], bool], change: Callable[[Run], None]) -> bool:
+    def _change(self, run: Run, *, allowed: Callable[[], bool], change: Callable[[Run], None]) -> bool:
         with self._lock:
             if not allowed():
                 return False

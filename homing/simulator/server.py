@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +14,10 @@ from homing.simulator.app import create_simulator
 from homing.simulator.config import SimulatorConfig
 from homing.simulator.plan import FaultPlan
 from homing.simulator.provider import Provider
+from jobs.core.errors import ConfigError
 
-log = logging.getLogger(__name__)
+# Connections that wait to be taken up: a fleet that starts again comes back all at once.
+_BACKLOG = 256
 
 
 class _Handler(WSGIRequestHandler):
@@ -44,15 +46,13 @@ def serve(config: SimulatorConfig, *, on_ready: Callable[[Running], None] | None
         on_ready: called once it listens, with the address it got.
 
     Raises:
-        OSError: the address cannot be had.
+        ConfigError: the address cannot be had.
     """
     provider, server, running = _open(config, None)
     try:
         if on_ready is not None:
             on_ready(running)
         server.serve_forever()
-    except KeyboardInterrupt:
-        log.info("the simulator was interrupted")
     finally:
         server.server_close()
         provider.close()
@@ -80,10 +80,23 @@ def running(config: SimulatorConfig, *, plan: FaultPlan | None = None) -> Iterat
 
 
 def _open(config: SimulatorConfig, plan: FaultPlan | None) -> tuple[Provider, BaseWSGIServer, Running]:
-    provider = Provider(config, plan=plan)
-    app = create_simulator(config, provider=provider)
-    server = make_server(config.host, config.port, app, threaded=True, request_handler=_Handler)
-    url = f"http://{config.host}:{server.server_port}"
+    with _listen(config) as listener:
+        provider = Provider(config, plan=plan)
+        app = create_simulator(config, provider=provider)
+        server = make_server(
+            config.host, config.port, app, threaded=True, request_handler=_Handler, fd=listener.fileno()
+        )
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    url = f"http://{host}:{server.port}"
     provider.base_url = (config.public_url or url).rstrip("/")
     provider.start()
-    return provider, server, Running(url, server.server_port, provider)
+    return provider, server, Running(url, server.port, provider)
+
+
+def _listen(config: SimulatorConfig) -> socket.socket:
+    """A socket of our own: where it cannot be had, the server would print to the screen and end the process."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {config.host}:{config.port}: {error.strerror or error}") from error

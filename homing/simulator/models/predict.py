@@ -12,7 +12,7 @@ from homing.simulator.models.result import BadInputError, Input, Result, ResultF
 def predict(fields: Input) -> Result:
     """Answer `rows` (or `csv`), each with its `prediction`, under `fit` = `{"weights": {…}, "bias": …}`."""
     weights, bias = _read_fit(fields.get("fit"))
-    rows: list[Row] = [{**row, "prediction": _value(row, weights, bias)} for row in read_rows(fields)]
+    rows: list[Row] = [{**row, "prediction": _value(row, weights, bias=bias)} for row in read_rows(fields)]
     return Result({"rows": rows}, (ResultFile("predictions.csv", "text/csv", write_csv(rows)),))
 
 
@@ -28,7 +28,7 @@ def _read_fit(value: object) -> tuple[dict[str, float], float]:
     return known, bias
 
 
-def _value(row: Row, weights: Mapping[str, float], bias: float) -> float:
+def _value(row: Row, weights: Mapping[str, float], *, bias: float) -> float:
     total = bias
     for name, weight in weights.items():
         cell = row.get(name)

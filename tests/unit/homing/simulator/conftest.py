@@ -44,9 +44,9 @@ def receiver() -> Iterator[Receiver]:
 def build_stage(receiver: Receiver) -> Iterator[Callable[..., Stage]]:
     built: list[Provider] = []
 
-    def build(*, plan: FaultPlan | None = None, listen: bool = True, **settings: Any) -> Stage:
+    def build(*, fault_plan: FaultPlan | None = None, listen: bool = True, **settings: Any) -> Stage:
         clock, config = FakeClock(), SimulatorConfig(**settings)
-        provider = Provider(config, clock=clock, spawn=lambda work: work(), plan=plan)
+        provider = Provider(config, clock=clock, spawn=lambda work: work(), plan=fault_plan)
         built.append(provider)
         app = create_simulator(config, provider=provider)
         app.testing = True  # a cut connection comes up as the exception it is

@@ -33,7 +33,7 @@ def is_good(received: Received, stage: Stage, *, scheme: str = "standard-webhook
 
 def play(build_stage: Build, fault: Fault | None, *, jitter: float = 0.5, **settings: Any) -> Stage:
     """Let one run with this fault live and everything about it arrive."""
-    stage = build_stage(plan=planned(Faults(webhook=fault, jitter=jitter)), **settings)
+    stage = build_stage(fault_plan=planned(Faults(webhook=fault, jitter=jitter)), **settings)
     stage.submit()
     stage.pass_time(30)
     return stage
@@ -176,7 +176,7 @@ def test_a_reordered_run_tells_its_end_before_its_beginning(build_stage: Build, 
 
 
 def test_a_late_event_is_signed_when_it_is_sent(build_stage: Build, receiver: Receiver) -> None:
-    stage = build_stage(plan=planned(Faults(webhook=Fault.DELAYED, jitter=0.5)))
+    stage = build_stage(fault_plan=planned(Faults(webhook=Fault.DELAYED, jitter=0.5)))
     run_id = stage.submit().json["id"]
     stage.pass_time(4.9)
     assert stage.read(run_id).json["status"] == "succeeded"
@@ -212,7 +212,7 @@ def test_a_stale_signature_was_good_ten_minutes_ago(build_stage: Build, receiver
 
 def test_early_webhooks_arrive_before_the_submit_is_answered(build_stage: Build, receiver: Receiver) -> None:
     """F16: the whole life of the run is told before its id is."""
-    stage = build_stage(plan=planned(Faults(webhook=Fault.EARLY)))
+    stage = build_stage(fault_plan=planned(Faults(webhook=Fault.EARLY)))
 
     answer = stage.submit()
 
@@ -223,7 +223,7 @@ def test_early_webhooks_arrive_before_the_submit_is_answered(build_stage: Build,
 
 
 def test_a_run_of_a_canceled_reordered_job_tells_both_events(build_stage: Build, receiver: Receiver) -> None:
-    stage = build_stage(plan=planned(Faults(webhook=Fault.REORDERED)))
+    stage = build_stage(fault_plan=planned(Faults(webhook=Fault.REORDERED)))
     run_id = stage.submit().json["id"]
     stage.pass_time(0.3)
 

@@ -122,7 +122,7 @@ def test_a_submit_that_makes_no_sense_is_refused_and_not_billed(stage: Stage, bo
 def test_a_refused_submit_bills_nothing_and_the_next_try_is_accepted(
     build_stage: Build, fault: Fault, status: int
 ) -> None:
-    stage = build_stage(plan=planned(Faults(submit=fault, times=2)))
+    stage = build_stage(fault_plan=planned(Faults(submit=fault, times=2)))
 
     answers = [stage.submit(key="k-1") for _ in range(3)]
 
@@ -134,7 +134,7 @@ def test_a_refused_submit_bills_nothing_and_the_next_try_is_accepted(
 
 
 def test_a_lost_answer_leaves_a_run_that_the_same_key_finds(build_stage: Build) -> None:
-    stage = build_stage(plan=planned(Faults(submit=Fault.LOST_ANSWER)))
+    stage = build_stage(fault_plan=planned(Faults(submit=Fault.LOST_ANSWER)))
 
     with pytest.raises(ConnectionAbortedError):
         stage.submit(key="k-1", reference="r-1")
@@ -151,7 +151,7 @@ def test_the_faults_of_equal_inputs_follow_their_keys_whatever_the_order_of_requ
     build_stage: Build,
 ) -> None:
     plan = planned(Faults(submit=Fault.SUBMIT_503))  # for the first of two equal inputs
-    stage = build_stage(plan=plan)
+    stage = build_stage(fault_plan=plan)
 
     answers = [stage.submit(key=key).status_code for key in ("k-1", "k-2", "k-1", "k-2")]
 
@@ -160,7 +160,7 @@ def test_the_faults_of_equal_inputs_follow_their_keys_whatever_the_order_of_requ
 
 def test_the_wire_form_of_a_planned_input_is_recognised(build_stage: Build) -> None:
     given: dict[str, Any] = {**QUICK, "duration_s": 2.0}
-    stage = build_stage(plan=planned(Faults(submit=Fault.SUBMIT_503), {**QUICK, "duration_s": 2}))
+    stage = build_stage(fault_plan=planned(Faults(submit=Fault.SUBMIT_503), {**QUICK, "duration_s": 2}))
 
     assert stage.submit(given, key="k-1").status_code == 503
 
@@ -178,3 +178,24 @@ def test_calls_need_the_token_where_there_is_one(build_stage: Build) -> None:
 
     assert refused == [401, 401, 401, 401]
     assert get("/jobs/p-1", headers={"Authorization": "Bearer letmein"}).status_code == 404
+
+
+@pytest.mark.parametrize("profile", ["default", "brutal"])
+def test_one_seed_gives_one_client_the_same_faults_in_whatever_order_all_submit(
+    build_stage: Build, profile: str
+) -> None:
+    inputs: list[dict[str, Any]] = [{**QUICK, "prompt": f"letter {n}"} for n in range(40)]
+
+    def play(order: list[int]) -> dict[str, Any]:
+        stage = build_stage(seed=7, faults=profile, plan=tuple(inputs), listen=False)
+        stage.client.application.testing = False  # a lost answer is a 500 here, and the next try finds the run
+        for number in order:
+            for _ in range(4):
+                stage.submit(inputs[number], key=f"k-{number}")
+                stage.pass_time(0.1 * number)
+        return {run["key"]: run["faults"] for run in stage.ledger["runs"]}
+
+    forward, backward = play(list(range(40))), play(list(range(39, -1, -1)))
+
+    assert forward == backward
+    assert len(forward) == 40

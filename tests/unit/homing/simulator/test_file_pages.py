@@ -88,7 +88,7 @@ def test_a_changed_url_is_refused(stage: Stage, spoil: Callable[[str], str]) -> 
 
 def test_the_first_url_may_be_born_expired(build_stage: Build, receiver: Receiver) -> None:
     """F39: a new poll gives a fresh URL."""
-    stage = build_stage(plan=planned(Faults(artifact=Fault.URL_EXPIRED), VIDEO))
+    stage = build_stage(fault_plan=planned(Faults(artifact=Fault.URL_EXPIRED), VIDEO))
     facts = stage.run_to_end(VIDEO)
 
     told = fetch(stage, receiver.received[1].event["artifacts"][0])
@@ -100,7 +100,7 @@ def test_the_first_url_may_be_born_expired(build_stage: Build, receiver: Receive
 @pytest.mark.parametrize("fault", [Fault.TRUNCATED, Fault.WRONG_TYPE])
 def test_only_the_first_download_goes_wrong(build_stage: Build, fault: Fault) -> None:
     """F37, F38: a 200 that is not the file, and looks whole."""
-    stage = build_stage(plan=planned(Faults(artifact=fault), VIDEO))
+    stage = build_stage(fault_plan=planned(Faults(artifact=fault), VIDEO))
     artifact = only_artifact(stage)
 
     first, second = fetch(stage, artifact), fetch(stage, artifact)

@@ -123,7 +123,7 @@ def test_an_unknown_job_is_404_and_noted(stage: Stage) -> None:
     ],
 )
 def test_only_the_first_reads_are_in_trouble(build_stage: Build, fault: Fault, jitter: float, status: int) -> None:
-    stage = build_stage(plan=planned(Faults(status=fault, times=2, jitter=jitter)))
+    stage = build_stage(fault_plan=planned(Faults(status=fault, times=2, jitter=jitter)))
     run_id = stage.submit().json["id"]
 
     answers = [stage.read(run_id) for _ in range(3)]
@@ -135,14 +135,14 @@ def test_only_the_first_reads_are_in_trouble(build_stage: Build, fault: Fault, j
 
 
 def test_a_busy_status_read_says_when_to_come_back(build_stage: Build) -> None:
-    stage = build_stage(plan=planned(Faults(status=Fault.STATUS_429)))
+    stage = build_stage(fault_plan=planned(Faults(status=Fault.STATUS_429)))
 
     assert stage.read(stage.submit().json["id"]).headers["Retry-After"] == "1"
 
 
 def test_a_gateway_page_is_no_json_under_status_200(build_stage: Build) -> None:
     """F25, F26: what a proxy says in the provider's place."""
-    stage = build_stage(plan=planned(Faults(status=Fault.STATUS_HTML)))
+    stage = build_stage(fault_plan=planned(Faults(status=Fault.STATUS_HTML)))
 
     answer = stage.read(stage.submit().json["id"])
 
@@ -153,7 +153,7 @@ def test_a_gateway_page_is_no_json_under_status_200(build_stage: Build) -> None:
 
 def test_an_unknown_word_stands_in_an_otherwise_good_answer(build_stage: Build) -> None:
     """F24: neither success nor failure."""
-    stage = build_stage(plan=planned(Faults(status=Fault.STATUS_UNKNOWN, jitter=0.5)))
+    stage = build_stage(fault_plan=planned(Faults(status=Fault.STATUS_UNKNOWN, jitter=0.5)))
 
     run_id = stage.submit().json["id"]
 

@@ -10,6 +10,7 @@ import requests
 
 from homing.simulator import Running, SimulatorConfig, running, serve
 from homing.simulator.faults import Fault, Faults
+from jobs.core.errors import ConfigError
 from tests.unit.homing.simulator.stage import QUICK, Receiver, planned
 
 BODY: dict[str, Any] = {"model": QUICK["model"], "input": {k: v for k, v in QUICK.items() if k != "model"}}
@@ -85,8 +86,8 @@ def test_a_hanging_read_does_not_hold_up_the_end() -> None:
             session.get(f"{simulator.url}/jobs/{run_id}", timeout=0.05)
 
 
-def test_a_busy_port_is_an_error_not_an_exit() -> None:
-    with running(fast()) as simulator, pytest.raises(SystemExit):
+def test_a_busy_port_is_named() -> None:
+    with running(fast()) as simulator, pytest.raises(ConfigError, match=str(simulator.port)):
         serve(fast(port=simulator.port))
 
 
