@@ -138,9 +138,7 @@ def _copy_for_nobody(install: Path, folder: Path) -> Path:
 def _installed() -> list[Path]:
     found = shutil.which("postgres")
     on_path = [Path(found).resolve().parent] if found else []
-    packaged = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True
-    )
+    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     return on_path + packaged
 
 
