@@ -8,8 +8,9 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from homing.demo.evidence import gather
+from homing.demo.evidence import Evidence, gather
 from homing.demo.figures import count_figures
+from homing.demo.folder import open_folder
 from homing.demo.live import Show, live_table
 from homing.demo.options import DemoOptions, read_inputs
 from homing.demo.page import document, print_page
@@ -45,18 +46,26 @@ def run_demo(options: DemoOptions, *, clock: Clock | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     inputs = read_inputs(options)
     tell = teller(ticking)
-    with set_stage(options, inputs, tell=tell, clock=ticking) as stage:
+    with (
+        open_folder(options.data_dir, tell=tell) as folder,
+        set_stage(options, inputs, folder=folder.path, tell=tell, clock=ticking) as stage,
+    ):
         lookout = Lookout(stage, wanted=len(inputs), clock=ticking)
         submissions = _play(stage, inputs, lookout=lookout, options=options, tell=tell, clock=ticking)
-        evidence = gather(stage, submissions)
-    checks = prove(evidence, faults=options.faults)
-    figures = count_figures(evidence)
+        checks = _report(options, gather(stage, submissions), elapsed_s=lookout.elapsed_s)
+        folder.keep = not all(check.held for check in checks)
+    return 0 if all(check.held for check in checks) else 1
+
+
+def _report(options: DemoOptions, evidence: Evidence, *, elapsed_s: float) -> list[Check]:
+    """Prove, and print the proof."""
+    checks, figures = prove(evidence, faults=options.faults), count_figures(evidence)
     if options.as_json:
-        print(json.dumps(document(options, checks, figures, elapsed_s=lookout.elapsed_s), indent=2))
+        print(json.dumps(document(options, checks, figures, elapsed_s=elapsed_s), indent=2), flush=True)
     else:
         print_page(checks, figures, title=_title(options))
-        print(f"\n{_verdict(checks)}")
-    return 0 if all(check.held for check in checks) else 1
+        print(f"\n{_verdict(checks)}\n", flush=True)
+    return checks
 
 
 def _play(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Show: TypeAlias = Callable[[Sight], None]
 
 _LINE_EVERY_S = 2.0
-_BAR_CHARS = 40
+_BAR_CHARS = 30
 
 
 @contextmanager
@@ -39,9 +39,15 @@ def draw(sight: Sight, *, title: str) -> Table:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=f"{title} · {sight.elapsed_s:.0f} s", box=box.ROUNDED, show_header=False, title_justify="left")
+    table = Table(
+        title=f"{title} · {sight.elapsed_s:.0f} s",
+        box=box.ROUNDED,
+        show_header=False,
+        title_justify="left",
+        title_style="bold",
+    )
     table.add_column(style="bold")
-    table.add_column(min_width=_BAR_CHARS + 20)
+    table.add_column(min_width=_BAR_CHARS + 20, max_width=80)
     for name, text in _rows(sight):
         table.add_row(name, Text(text))
     return table

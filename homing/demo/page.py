@@ -32,7 +32,7 @@ def print_page(checks: Sequence[Check], figures: Figures, *, title: str) -> None
 
     from homing.screen import console  # noqa: PLC0415
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for column in ("", "claim", "wanted", "found"):
         table.add_column(column, justify="right" if column in ("wanted", "found") else "left")
     for check in checks:
@@ -52,7 +52,7 @@ def lines(figures: Figures) -> Iterator[tuple[str, str]]:
     yield "jobs came home by", _counts(figures.home_by)
     yield "polls made", f"{figures.polls}; fixed polling every 10 s would have made {figures.fixed_polls}"
     yield "healing a lost webhook", _times(figures.heal_median_s, figures.heal_worst_s, figures.lost)
-    yield "news of any end", _times(figures.news_median_s, figures.news_worst_s, None)
+    yield "news of a job's end", _times(figures.news_median_s, figures.news_worst_s, None)
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,40 +58,28 @@ class Stage:
 
 
 @contextmanager
-def set_stage(options: DemoOptions, inputs: Sequence[JobLine], *, tell: Teller, clock: Clock) -> Iterator[Stage]:
+def set_stage(
+    options: DemoOptions, inputs: Sequence[JobLine], *, folder: Path, tell: Teller, clock: Clock
+) -> Iterator[Stage]:
     """Start everything, and end it again with the block, also when it fails or is interrupted.
 
     Raises:
         ConfigError: something the fleet needs is missing; says what to install.
         Unavailable: a process does not come up; names its log.
     """
-    with _folder(options) as folder:
-        tell("starting the provider simulator")
-        with start_simulator(inputs, seed=options.seed, faults=options.faults, folder=folder) as simulator:
-            tell("starting the fleet: Redis, web, workers, beat, Flower")
-            with Fleet.start(_fleet_options(folder, simulator), clock=clock) as fleet:
-                if not fleet.wait_ready(within_s=_READY_WITHIN_S):
-                    raise Unavailable(f"the API did not come up; its log is {folder / 'logs' / 'web.log'}")
-                address = Address(fleet.running.url, fleet.running.api_key)
-                database = Database.connect(f"sqlite:///{folder / 'homing.db'}")
-                try:
-                    yield Stage(folder, simulator, ApiClient(address, clock=clock), database)
-                finally:
-                    database.close()
-                    tell("stopping the fleet")
-
-
-@contextmanager
-def _folder(options: DemoOptions) -> Iterator[Path]:
-    """The named folder, which stays; or a temporary one, which goes unless something failed."""
-    if options.data_dir is not None:
-        folder = options.data_dir.expanduser().absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-        return
-    folder = Path(tempfile.mkdtemp(prefix="homing-demo-"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    tell("starting the provider simulator")
+    with start_simulator(inputs, seed=options.seed, faults=options.faults, folder=folder) as simulator:
+        tell("starting the fleet: Redis, web, workers, beat, Flower")
+        with Fleet.start(_fleet_options(folder, simulator), clock=clock) as fleet:
+            if not fleet.wait_ready(within_s=_READY_WITHIN_S):
+                raise Unavailable(f"the API did not come up; its log is {folder / 'logs' / 'web.log'}")
+            address = Address(fleet.running.url, fleet.running.api_key)
+            database = Database.connect(f"sqlite:///{folder / 'homing.db'}")
+            try:
+                yield Stage(folder, simulator, ApiClient(address, clock=clock), database)
+            finally:
+                database.close()
+                tell("stopping the fleet")
 
 
 def _fleet_options(folder: Path, simulator: Simulator) -> FleetOptions:
