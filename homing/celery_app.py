@@ -118,7 +118,7 @@ _WORKERS: dict[str, Any] = {
     "worker_eta_task_limit": 200,
     "worker_soft_shutdown_timeout": 20,
     # Our schedule is code: nothing to store, and no file to be found corrupt.
-    "beat_scheduler": "celery.beat:Scheduler",
+    "beat_scheduler": "homing.ticker:Ticker",
 }
 
 

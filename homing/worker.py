@@ -21,6 +21,7 @@ from jobs.config.loading import load
 from jobs.config.settings import Settings
 from jobs.core.errors import ConfigError
 from jobs.services.runtime import Runtime
+from jobs.telemetry import configure_logging
 from reconciler import ticking
 from reconciler.lock import RedisLockStore
 from reconciler.registry import build_sweeps
@@ -94,5 +95,10 @@ signals.task_failure.connect(log_failure, weak=False)
 signals.task_unknown.connect(log_unknown, weak=False)
 signals.task_rejected.connect(log_rejected, weak=False)
 
+_settings = settings_or_exit(os.environ)
+# With a receiver, Celery leaves logging alone; ours has one form for its lines and ours.
+signals.setup_logging.connect(
+    lambda **_: configure_logging(production=_settings.is_production), weak=False, dispatch_uid="homing.logging"
+)
 celery_guard.install()
-app = create_app(settings_or_exit(os.environ).redis_url, include=task_modules(), is_current=True)
+app = create_app(_settings.redis_url, include=task_modules(), is_current=True)

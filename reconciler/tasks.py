@@ -5,9 +5,9 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs.broker import CANARY, PING, SWEEP
-from reconciler import heartbeats, ping
+from reconciler import ping
 from reconciler.schedule import CANARY_PERIOD
-from reconciler.ticking import current
+from reconciler.ticking import beat, current
 
 
 @shared_task(name=SWEEP)
@@ -19,8 +19,7 @@ def sweep(name: str) -> None:
 @shared_task(name=CANARY)
 def canary(queue: str) -> None:
     """Proves that a message sent to a queue is received and worked on."""
-    with current().runtime.database.write() as tx:
-        heartbeats.beat(tx, {f"queue.{queue}": CANARY_PERIOD})
+    beat(current().runtime, {f"queue.{queue}": CANARY_PERIOD})
 
 
 @shared_task(name=PING)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import structlog
 
-from jobs.broker import PING
+from jobs.broker import PING, RELAY
 from jobs.core.errors import Stale
 from jobs.services.runtime import Runtime
+from jobs.storage.premise import Premise, always
+from jobs.telemetry import SWEEP_S
 from reconciler import heartbeats, ping
 from reconciler.counts import Counts, Sweep
 from reconciler.epochs import Epoch, begin
@@ -74,7 +77,8 @@ class Reconciler:
     def _sweep_safely(self, name: str, tick: Tick, lock: SweepLock, epoch: Epoch) -> Counts | None:
         """One sweep; what goes wrong in it stops neither the others nor the next tick, and leaves no heartbeat."""
         try:
-            counts = self._sweep(self.sweeps[name], tick, lock, epoch)
+            with SWEEP_S.labels(name).time():
+                counts = self._sweep(self.sweeps[name], tick, lock, epoch)
         except Stale:
             raise
         except Exception:  # noqa: BLE001 - each sweep stands alone: a broken one must not keep the others from their work
@@ -98,11 +102,22 @@ class Reconciler:
     def _beat(self, tick: Tick, done: Mapping[str, Counts], epoch: Epoch) -> None:
         if not done:
             return
-        with self.runtime.database.write() as tx:
-            epoch(tx)
-            recovered = heartbeats.beat(tx, {f"sweep.{name}": tick.period for name in done})
-        for name in recovered:
-            _log.info("heartbeat recovered", name=name)
+        beat(self.runtime, {f"sweep.{name}": tick.period for name in done}, premise=epoch)
+
+
+def beat(runtime: Runtime, periods: Mapping[str, timedelta], *, premise: Premise = always) -> None:
+    """Leaves heartbeats, in a transaction of their own, and rings for what they have to tell.
+
+    Raises:
+        Stale: The premise failed.
+    """
+    with runtime.database.write() as tx:
+        premise(tx)
+        recovered = heartbeats.beat(tx, periods)
+    for name in recovered:
+        _log.info("heartbeat recovered", name=name)
+    if recovered:
+        runtime.broker.publish(RELAY)
 
 
 @contextmanager

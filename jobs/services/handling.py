@@ -30,6 +30,7 @@ from jobs.storage.dead_letters import dead_letter
 from jobs.storage.handler_runs import Claimed, claim_due, consume, find_run, update_held
 from jobs.storage.premise import Premise, always
 from jobs.storage.relay import find_event
+from jobs.telemetry import span
 
 # Seconds until the next try after the first, second … has failed; the last one repeats.
 WAITS_S = (5, 30, 120, 600, 3600)
@@ -92,7 +93,8 @@ def run_handler(runtime: Runtime, run_id: int, token: str | None = None) -> Hand
     if not isinstance(work, _Work):
         return work
     try:
-        _call(runtime, work)
+        with span("run_handler", clock=runtime.clock, job=work.event["job_id"]):
+            _call(runtime, work)
     except Stale:
         _log.warning("handler's lease was lost", **work.about)
         return Handled.LOST

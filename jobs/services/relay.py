@@ -31,6 +31,7 @@ from jobs.storage.relay import (
     mark_relayed,
     park,
 )
+from jobs.telemetry import span
 
 BATCH = 200  # SQLite's one writer is held no longer than about 10 ms
 MAX_TRIES = 5
@@ -96,7 +97,7 @@ def relay_batch(
     with runtime.database.read() as tx:
         if not has_unrelayed(tx):
             return Relayed()
-    with runtime.database.write() as tx:
+    with span("relay_batch", clock=runtime.clock), runtime.database.write() as tx:
         premise(tx)
         batch = _Batch(tx, runtime.handlers, position=lock_counter(tx, POSITION))
         rows = list_unrelayed(tx, limit, without=without)

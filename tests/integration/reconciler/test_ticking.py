@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from jobs.broker import PING, POLL, RUN_HANDLER
+from jobs.broker import PING, POLL, RELAY, RUN_HANDLER
 from jobs.clock import FakeClock
 from jobs.core.errors import Stale
 from jobs.core.events import EventType
@@ -23,7 +23,7 @@ from jobs.storage.jobs import lease_jobs, update_bookkeeping
 from jobs.storage.outbox import append_event
 from jobs.storage.premise import Premise
 from jobs.storage.schema import counters, jobs, outbox
-from reconciler import ticking
+from reconciler import ticking, watchdog
 from reconciler.counts import Counts, Sweep
 from reconciler.epochs import begin
 from reconciler.heartbeats import list_heartbeats
@@ -384,3 +384,16 @@ def test_a_premise_of_a_stale_epoch_says_which(database: Database) -> None:
 
     with pytest.raises(Stale, match="epoch 1 of due"), database.write() as tx:
         old(tx)
+
+
+def test_a_recovery_is_rung_for(database: Database, store: MemoryLockStore, clock: FakeClock) -> None:
+    reconciler = a_reconciler(database, store, polls=Scripted())
+    reconciler.run(TICK)
+    clock.advance(60)
+    watchdog.run_once(database)
+
+    reconciler.run(TICK)
+    reconciler.run(TICK)
+
+    assert isinstance(reconciler.runtime.broker, RecordingBroker)
+    assert reconciler.runtime.broker.take(RELAY) == [()]

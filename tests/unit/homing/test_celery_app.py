@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from celery.beat import PersistentScheduler
+
 from homing.celery_app import create_app, task_modules
+from homing.ticker import Ticker
 from jobs.broker import EVENT_QUEUES, IO_QUEUES, QUEUES, SWEEP
 
 
@@ -53,7 +56,8 @@ def test_every_task_goes_to_a_queue_that_a_worker_reads() -> None:
 def test_beat_keeps_no_file() -> None:
     app = create_app("redis://127.0.0.1:6379/0")
 
-    assert app.conf.beat_scheduler == "celery.beat:Scheduler"
+    assert app.conf.beat_scheduler == "homing.ticker:Ticker"
+    assert not issubclass(Ticker, PersistentScheduler)
     assert app.conf.beat_schedule["sweep.due"]["task"] == SWEEP
 
 
