@@ -74,7 +74,9 @@ def configure_logging(*, production: bool, level: int = logging.INFO) -> None:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if production
-        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Request
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from jobs.core import text
 
@@ -17,6 +18,10 @@ class StrictRequest(Request):
 
         Raises:
             Unusable: It is not JSON (400).
+            RequestEntityTooLarge: It is larger than this route takes (413).
         """
         raw = self.get_data(cache=True)
+        if self.content_length is None and self.max_content_length and len(raw) >= self.max_content_length:
+            # A chunked body names no length: werkzeug stops reading at the limit and says nothing.
+            raise RequestEntityTooLarge
         return text.clean(text.decode_json(raw)) if raw.strip() else None

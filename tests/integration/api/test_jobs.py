@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import io
+import json
 from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
 from jobs.broker import SUBMIT
 from jobs.clock import FakeClock
@@ -127,6 +130,16 @@ def test_a_body_beyond_a_mebibyte_is_too_large(api: Api) -> None:
 
     assert answer.status_code == 413
     assert answer.json["type"] == "urn:homing:problem:request-entity-too-large"
+
+
+def test_a_chunked_body_beyond_a_mebibyte_is_too_large_and_a_small_one_is_read(api: Api) -> None:
+    def send(prompt: str) -> TestResponse:
+        raw = json.dumps(a_body(input={"prompt": prompt})).encode()
+        chunked = {"wsgi.input": io.BytesIO(raw), "wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+        return api.post("/v1/jobs", environ_overrides=chunked)
+
+    assert send("x" * 2**21).status_code == 413
+    assert send("x").json["input"] == {"prompt": "x"}
 
 
 def test_an_unknown_provider_is_not_found_and_a_likely_one_is_named(api: Api) -> None:
