@@ -1,0 +1,78 @@
+"""The demo as a user runs it: a real fleet, a provider that misbehaves, and nothing left afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+COMMAND = [sys.executable, "-m", "homing.cli", "demo", "--jobs", "8", "--seed", "3", "--json"]
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Every process that still works in the demo's folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        words = " ".join(process.info["cmdline"] or ())
+        environ = process.info["environ"] or {}
+        if str(folder) in words or environ.get("HOMING_DATA_DIR") == str(folder):
+            found.append(words)
+    return found
+
+
+@pytest.mark.timeout(240)
+def test_every_job_comes_home_and_nothing_is_left_running(tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    proof = json.loads(done.stdout)
+    assert proof["held"] is True
+    assert proof["jobs"] == 8
+    assert {check["name"] for check in proof["checks"]} >= {"billed", "home", "effects", "illegal_transitions"}
+    assert "8/8 home" in done.stderr
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupted_demo_takes_everything_with_it(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [*COMMAND, "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert demo.stderr is not None
+    for line in demo.stderr:
+        if "submitting" in line:
+            break
+    assert processes_of(tmp_path) != []
+
+    os.kill(demo.pid, signal.SIGINT)
+    demo.communicate()
+
+    assert demo.returncode not in (0, None)
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [*COMMAND, "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert demo.stderr is not None
+    for line in demo.stderr:
+        if "submitting" in line:
+            break
+
+    demo.kill()
+    demo.communicate()
+
+    give_up_at = time.monotonic() + 60
+    while processes_of(tmp_path) and time.monotonic() < give_up_at:
+        psutil.wait_procs([], timeout=0.2)
+        time.sleep(0.2)
+    assert processes_of(tmp_path) == []
