@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,28 +17,29 @@ from jobs.broker import PING, POLL, RELAY, RUN_HANDLER
 from jobs.clock import FakeClock
 from jobs.core.errors import Stale
 from jobs.core.events import EventType
+from jobs.core.policy import Policy
+from jobs.services.polling import poll_job
 from jobs.services.relay import relay
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
-from jobs.storage.jobs import lease_jobs, update_bookkeeping
 from jobs.storage.outbox import append_event
 from jobs.storage.premise import Premise
-from jobs.storage.schema import counters, jobs, outbox
+from jobs.storage.schema import counters, outbox
 from reconciler import ticking, watchdog
 from reconciler.counts import Counts, Sweep
 from reconciler.epochs import begin
 from reconciler.heartbeats import list_heartbeats
 from reconciler.registry import build_sweeps
-from reconciler.ringing import ring_each
 from reconciler.schedule import Tick
 from reconciler.sweeps.handlers import Handlers
 from reconciler.sweeps.inbox import Inbox
 from reconciler.sweeps.outbox import Outbox
+from reconciler.sweeps.polls import Polls
 from reconciler.ticking import Reconciler
-from tests.factories import new_job
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.locks import MemoryLockStore
 from tests.fakes.runtime import Sink, a_runtime
+from tests.fakes.stage import a_stage
 
 SECOND = timedelta(seconds=1)
 TICK = Tick("due", SECOND, ("polls",))
@@ -57,21 +59,6 @@ class Scripted:
             premise(tx)
             self.written += 1
         return Counts(handled=1, more=bool(self.passes))
-
-
-@dataclass
-class DuePolls:
-    """The poll sweep's shape over a plain claim, whatever budgets say."""
-
-    limit: int = 200
-
-    def run_once(self, runtime: Runtime, premise: Premise) -> Counts:
-        with runtime.database.write() as tx:
-            premise(tx)
-            due = sa.select(jobs.c.id).where(jobs.c.next_poll_at <= tx.now)
-            tokens = {row["id"]: f"token of {row['id']}" for row in tx.rows(due)}
-            leased = lease_jobs(tx, tokens, until=tx.now + timedelta(seconds=30))
-        return ring_each(runtime, POLL, [(job_id, tokens[job_id]) for job_id in leased], limit=self.limit)
 
 
 def a_reconciler(database: Database, store: MemoryLockStore, **sweeps: Sweep) -> Reconciler:
@@ -193,58 +180,72 @@ def test_a_superseded_run_leaves_no_heartbeat(database: Database, store: MemoryL
     assert beats(database) == []
 
 
-def test_with_two_beats_each_due_job_is_polled_once_per_due_time(
-    database: Database, store: MemoryLockStore, clock: FakeClock
-) -> None:
-    """F53: two beats tick at once, each second for ten; the poll takes place a moment after its bell."""
-    broker = RecordingBroker()
-    runtime = a_runtime(database, broker=broker)
-    reconciler = Reconciler(runtime, store, {"polls": DuePolls()})
-    job_ids = [new_job(database, next_poll_at=clock.now(), next_submit_at=None)["id"] for _ in range(5)]
-    polled: list[str] = []
-    for _ in range(10):
-        ready = threading.Barrier(2)
-
-        def tick(ready: threading.Barrier = ready) -> None:
-            ready.wait()
-            reconciler.run(TICK)
-
-        beats_at_once = [threading.Thread(target=tick) for _ in range(2)]
-        for beat in beats_at_once:
-            beat.start()
-        for beat in beats_at_once:
-            beat.join()
-        for job_id, _token in broker.take(POLL):
-            polled.append(job_id)
-            with database.write() as tx:
-                after = {"next_poll_at": tx.now + 2 * SECOND, "lease_token": None, "lease_until": None}
-                assert update_bookkeeping(tx, job_id, after)
-        clock.advance(SECOND)
-
-    assert sorted(polled) == sorted(job_ids * 5)
-
-
-def test_with_two_beats_and_no_redis_each_due_job_is_still_polled_once(
-    database: Database, store: MemoryLockStore
-) -> None:
-    """F52, F53: correct results do not depend on the lock."""
-    store.away = True
-    broker = RecordingBroker()
-    reconciler = Reconciler(a_runtime(database, broker=broker), store, {"polls": DuePolls()})
-    job_ids = [new_job(database, next_poll_at=database.clock.now(), next_submit_at=None)["id"] for _ in range(5)]
-    ready = threading.Barrier(3)
+def tick_at_once(reconciler: Reconciler, beats_count: int) -> None:
+    """What several beats do in the same moment."""
+    ready = threading.Barrier(beats_count)
 
     def tick() -> None:
         ready.wait()
         reconciler.run(TICK)
 
-    beats_at_once = [threading.Thread(target=tick) for _ in range(3)]
-    for beat in beats_at_once:
-        beat.start()
-    for beat in beats_at_once:
-        beat.join()
+    threads = [threading.Thread(target=tick) for _ in range(beats_count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
-    assert sorted(job_id for job_id, _ in broker.take(POLL)) == sorted(job_ids)
+
+def test_with_two_beats_each_due_job_is_polled_once_per_due_time(
+    database: Database, store: MemoryLockStore, clock: FakeClock
+) -> None:
+    """F53: two beats tick at once, each second for twenty; the poll takes place a moment after its bell."""
+    stage = a_stage(database, clock, policy=Policy(poll_base=2 * SECOND, poll_cap=2 * SECOND))
+    reconciler = Reconciler(stage.runtime, store, {"polls": Polls()})
+    runs = dict(stage.running_job() for _ in range(5))
+    polls_due = {job_id: [stage.job(job_id)["next_poll_at"]] for job_id in runs}
+    for _ in range(20):
+        tick_at_once(reconciler, 2)
+        for job_id, token in stage.broker.take(POLL):
+            poll_job(stage.runtime, job_id, token)
+            polls_due[job_id].append(stage.job(job_id)["next_poll_at"])
+        clock.advance(SECOND)
+
+    reads = Counter(run for method, run in stage.provider.calls if method == "status")
+    assert reads == {run: len(polls_due[job_id]) - 1 for job_id, run in runs.items()}
+    assert all(len(set(due)) == len(due) >= 10 for due in polls_due.values())
+
+
+def test_with_two_beats_and_no_redis_each_due_job_is_still_polled_once(
+    database: Database, store: MemoryLockStore, clock: FakeClock
+) -> None:
+    """F52, F53: correct results do not depend on the lock."""
+    store.away = True
+    stage = a_stage(database, clock)
+    reconciler = Reconciler(stage.runtime, store, {"polls": Polls()})
+    job_ids = [stage.running_job()[0] for _ in range(5)]
+    clock.advance(2)
+
+    tick_at_once(reconciler, 3)
+
+    assert sorted(job_id for job_id, _ in stage.broker.take(POLL)) == sorted(job_ids)
+
+
+def test_while_workers_are_busy_the_queue_does_not_grow_with_every_tick(
+    database: Database, store: MemoryLockStore, clock: FakeClock
+) -> None:
+    """F53: nobody takes messages for 45 s; a due job is rung for once in the length of its lease."""
+    stage = a_stage(database, clock)
+    reconciler = Reconciler(stage.runtime, store, {"polls": Polls()})
+    job_id, _run = stage.running_job()
+    clock.advance(2)
+    for _ in range(45):
+        reconciler.run(TICK)
+        clock.advance(SECOND)
+
+    messages = stage.broker.take(POLL)
+
+    assert len(messages) == 2
+    assert [str(poll_job(stage.runtime, job_id, token)) for _, token in messages] == ["nothing", "same"]
 
 
 def test_the_outside_watcher_is_pinged_after_good_polls_once_a_minute(
