@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import structlog
 from sqlalchemy.exc import IntegrityError
 
 from jobs import ids
@@ -30,10 +31,13 @@ from jobs.storage.database import Transaction
 from jobs.storage.idempotency import find_request, insert_request
 from jobs.storage.jobs import Row, get_job, insert_job
 from jobs.storage.outbox import append_event
+from jobs.telemetry import span
 
 KEY_HEADER = "Idempotency-Key"
 #: Deadlines beyond this are typing mistakes, and instants beyond year 9999 do not exist.
 MAX_SPAN = timedelta(days=3660)
+
+_log = structlog.get_logger(__name__)
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -85,10 +89,12 @@ def create_job(runtime: Runtime, *, tenant: str, body: NewJob, key: str | None) 
     """
     entry = provider_for(runtime, tenant, body.provider)
     _check(runtime, body, key)
-    try:
-        created = _create(runtime, entry, tenant=tenant, body=body, key=key)
-    except _KeyTaken:
-        created = _create(runtime, entry, tenant=tenant, body=body, key=key)
+    with span("create_job", clock=runtime.clock, provider=entry.name):
+        try:
+            created = _create(runtime, entry, tenant=tenant, body=body, key=key)
+        except _KeyTaken:
+            created = _create(runtime, entry, tenant=tenant, body=body, key=key)
+    _log.info("job accepted", job=created.job["id"], provider=entry.name, replayed=created.replayed)
     if not created.replayed:
         runtime.broker.publish(SUBMIT, created.job["id"])
     return created

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
+
 from jobs.broker import RELAY, SUBMIT
 from jobs.services.documents import Document, dead_letter_document
 from jobs.services.keys import Principal, Role
@@ -18,6 +20,9 @@ from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.letter_decisions import get_letter, mark_discarded, mark_redriven
 from jobs.storage.listing import LetterFilter, list_dead_letters
+from jobs.telemetry import span
+
+_log = structlog.get_logger(__name__)
 
 __all__ = ["Decided", "LetterFilter", "discard", "read_letter", "read_letters", "redrive"]
 
@@ -72,12 +77,13 @@ def redrive(runtime: Runtime, principal: Principal, letter_id: str) -> Decided:
     Raises:
         NotFound: There is no such letter, or it is another tenant's.
     """
-    with runtime.database.write() as tx:
+    with span("redrive", clock=runtime.clock), runtime.database.write() as tx:
         letter = _letter(tx, principal, letter_id, locked=True)
         why_not = _closed(letter) or _redrive(runtime, tx, letter)
         if why_not is None:
             mark_redriven(tx, letter_id, by=principal.key_id)
         after = dead_letter_document(_letter(tx, principal, letter_id))
+    _log.info("redrive", letter=letter_id, kind=letter["kind"], by=principal.key_id, why_not=why_not)
     if why_not is None:
         _ring(runtime, letter)
     return Decided(after, why_not)

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import structlog
 
-from jobs.core.backoff import poll_wait, retry_wait
+from jobs import telemetry
+from jobs.core.backoff import poll_wait, retry_wait, undithered
 from jobs.core.decide import Step, Verdict
 from jobs.core.errors import JobsError, Transient
 from jobs.core.observations import JobError, Observation, ReviewReason, Source
@@ -72,6 +73,7 @@ def poll_job(runtime: Runtime, job_id: str, lease_token: str | None = None) -> P
         record = _PollRecord(tx, runtime, work)
         result = record.write(answer)
     _log_answer(work, answer, result)
+    _measure(work, result, brought_home=record.brought_home)
     ring_relay(runtime, record.event_ids)
     return result
 
@@ -117,6 +119,7 @@ class _PollRecord:
     runtime: Runtime
     work: Work
     event_ids: list[str] = field(default_factory=list)
+    brought_home: bool = False
 
     def write(self, answer: _Answer) -> Polled:
         obey(self.tx, self.work, answer if isinstance(answer, JobsError) else None)
@@ -193,6 +196,7 @@ class _PollRecord:
     def _observe(self, seen: Observation) -> Observed:
         observed = self.runtime.observer.observe(self.tx, self.work.job_id, seen)
         self.event_ids.extend(observed.event_ids)
+        self.brought_home = observed.verdict is Verdict.APPLIED and is_terminal(JobState(observed.job["state"]))
         return observed
 
 
@@ -202,6 +206,15 @@ def _wait(row: Row, work: Work, *, runtime: Runtime, tx: Transaction) -> timedel
     is_late = any(at is not None and at <= tx.now for at in (row["expected_at"], row["deadline_at"]))
     cap = max(policy.overdue_cap, policy.poll_cap) if is_late else policy.poll_cap
     return poll_wait(work.tries, base=policy.poll_base, cap=cap, rng=runtime.rng)
+
+
+def _measure(work: Work, result: Polled, *, brought_home: bool) -> None:
+    telemetry.POLLS.labels(work.entry.name, str(result)).inc()
+    if brought_home:
+        # The run may have ended at any time since the read before this one: this is the longest it went unnoticed.
+        policy = work.entry.policy
+        longest = undithered(max(work.tries - 1, 0), base=policy.poll_base, cap=policy.poll_cap)
+        telemetry.HEAL_S.labels(work.entry.name).observe(longest.total_seconds())
 
 
 def _log_answer(work: Work, answer: _Answer, result: Polled) -> None:

@@ -11,6 +11,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+import structlog
+
 from jobs.broker import RELAY, SUBMIT
 from jobs.core.decide import Step
 from jobs.core.errors import Conflict, FieldFault, Unprocessable
@@ -25,6 +27,9 @@ from jobs.storage.database import Transaction
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, get_job, lock_job, update_bookkeeping, update_job
 from jobs.storage.outbox import append_event
+from jobs.telemetry import span
+
+_log = structlog.get_logger(__name__)
 
 
 class Action(StrEnum):
@@ -86,12 +91,13 @@ def resolve(runtime: Runtime, job_id: str, *, tenant: str, decided: Resolution) 
         Unprocessable: ``settle`` without a state to settle on, or fields of ``settle`` with another action.
     """
     _check(decided)
-    with runtime.database.write() as tx:
+    with span("resolve", clock=runtime.clock, job=job_id), runtime.database.write() as tx:
         get_job(tx, job_id, tenant=tenant)
         case = _Case(runtime, tx, lock_job(tx, job_id), decided)
         _check_review(case)
         _ACTIONS[decided.action](case)
         document = job_document(get_job(tx, job_id))
+    _log.info("review resolved", job=job_id, action=str(decided.action), by=decided.by)
     _ring(runtime, document, decided)
     return document
 
