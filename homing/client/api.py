@@ -37,12 +37,14 @@ class Unreachable(Transient):
 class Busy(Transient):
     """The API answered that it cannot just now (5xx, 429)."""
 
+    title = "The API cannot do this now"
     slug = "busy"
 
 
 class Problem(Permanent):
     """The API refused, and said why."""
 
+    title = "The API refused this"
     slug = "refused"
 
 

@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.services.waiting import wait_until
 
 COMMAND = [sys.executable, "-m", "homing.cli", "demo", "--jobs", "8", "--seed", "3", "--json"]
 
@@ -71,8 +72,4 @@ def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     demo.kill()
     demo.communicate()
 
-    give_up_at = time.monotonic() + 60
-    while processes_of(tmp_path) and time.monotonic() < give_up_at:
-        psutil.wait_procs([], timeout=0.2)
-        time.sleep(0.2)
-    assert processes_of(tmp_path) == []
+    wait_until(lambda: not processes_of(tmp_path), within_s=60, what="the end of every process", every_s=0.2)
