@@ -13,7 +13,7 @@ import structlog
 from apiflask import APIFlask
 from flask import Response, g, request
 
-from homing import metrics, reference
+from homing import metrics, openapi, reference
 from homing.composition import build_runtime
 from homing.health.fleet import examine
 from homing.health.readiness import Readiness
@@ -22,7 +22,7 @@ from homing.redis_probe import RedisProbe
 from jobs import ids, telemetry
 from jobs.api import dead_letters, events, jobs, providers
 from jobs.api.context import EXTENSION
-from jobs.api.openapi import SECURITY_SCHEMES, describe_guarded
+from jobs.api.openapi import SECURITY_SCHEMES
 from jobs.api.problems import register_problems
 from jobs.api.requests import StrictRequest
 from jobs.core.errors import ConfigError
@@ -58,7 +58,7 @@ def create_app(runtime: Runtime | None = None) -> APIFlask:
     app.json.sort_keys = False  # type: ignore[attr-defined] # of Flask's own provider
     app.extensions[EXTENSION] = parts
     app.extensions[jobs.WAITING_ROOM] = WaitingRoom.over(parts.database, seats=THREADS // 4)
-    app.spec_processor(describe_guarded)  # type: ignore[arg-type] # a dict, as the format is JSON
+    app.spec_processor(openapi.describe)  # type: ignore[arg-type] # a dict, as the format is JSON
     register_problems(app)
     _name_requests(app)
     _add_routes(app, parts)

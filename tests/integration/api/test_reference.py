@@ -41,7 +41,8 @@ def test_every_route_is_in_the_document(runtime: Runtime, document: dict[str, An
 
     described = {(path, method) for path, operations in document["paths"].items() for method in operations}
 
-    assert routes == described
+    assert described - routes == {("/webhooks/{provider}", "post"), ("/webhooks/{provider}/{token}", "post")}
+    assert routes <= described
 
 
 def test_every_guarded_route_asks_for_a_key_and_names_its_problems(document: dict[str, Any]) -> None:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
 from homing.celery_app import KEY_PREFIX
-from homing.metrics import exposition
+from homing.metrics import SHARED_FOLDER, exposition
 from homing.redis_probe import RedisProbe
 from homing.web import create_app
 from jobs import telemetry
@@ -118,6 +122,32 @@ def test_what_the_process_measured_is_exposed(sqlite_url: str) -> None:
     assert samples["homing_webhooks_received_total", "test", "renders"] >= 1
     assert samples["homing_heal_seconds_count", "renders"] >= 1
     database.close()
+
+
+_COUNTS = "from jobs import telemetry; telemetry.POLLS.labels('renders', 'same').inc()"
+_SCRAPES = """
+import sys
+from homing.metrics import SHARED_FOLDER, exposition
+from homing.redis_probe import RedisProbe
+from jobs.storage.database import Database
+print(exposition(Database.connect(sys.argv[1]), RedisProbe("redis://127.0.0.1:1/0"))[0].decode())
+"""
+
+
+def test_processes_that_share_a_folder_add_up(sqlite_url: str, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    environment = {**os.environ, SHARED_FOLDER: str(tmp_path / "shared")}
+
+    def run(program: str, *arguments: str) -> str:
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=50).stdout
+
+    run(_COUNTS)
+    run(_COUNTS)
+
+    scraped = run(_SCRAPES, sqlite_url)
+    assert 'homing_polls_total{provider="renders",result="same"} 2.0' in scraped
+    assert "homing_database_up 1.0" in scraped
 
 
 def test_the_route_speaks_prometheus(sqlite_url: str) -> None:
