@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,32 +45,51 @@ class Settlement:
     first_failed_at: datetime | None = None
 
 
-def claim_due(tx: Transaction, *, token: str, limit: int, unfinished: bool = False) -> list[dict[str, Any]]:
-    """Claims rows that are due, longest due first; rows another worker is claiming are skipped.
+class Wanted(Enum):
+    """Which due rows a claim asks for."""
+
+    FRESH = "fresh"  # never begun, or ended in good order; one that is locked is left to whoever holds it
+    UNFINISHED = "unfinished"  # the last start never ended: claimed apart, for one may be what killed its worker
+    WAITED_FOR = "waited for"  # as fresh, but a lock is waited for: a repeat that is being counted must not hide a row
+
+
+def claim_due(tx: Transaction, *, token: str, limit: int) -> list[dict[str, Any]]:
+    """Claims rows that are due, longest due first; where no new one is, one whose last start never ended.
 
     Args:
         tx: The open transaction.
         token: A fresh lease token.
         limit: Rows at most.
-        unfinished: Rows whose last start never ended, instead of all others. They are claimed apart, because one
-            of them may be what killed its worker.
     """
-    crashed = _table.tries > _table.failures
-    return _claim(tx, _table.next_try_at <= tx.now, crashed if unfinished else ~crashed, token=token, limit=limit)
+    return (
+        _claim_due(tx, Wanted.FRESH, token=token, limit=limit)
+        or _claim_due(tx, Wanted.UNFINISHED, token=token, limit=1)
+        or _claim_due(tx, Wanted.WAITED_FOR, token=token, limit=limit)
+    )
 
 
 def claim_rows(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[dict[str, Any]]:
     """Claims certain rows, due or not, that wait and that nobody works on."""
-    return _claim(tx, _table.id.in_(event_ids), _is_free(tx), token=token, limit=len(event_ids))
+    is_free = sa.or_(_table.lease_token.is_(None), _table.next_try_at <= tx.now)
+    return _claim(tx, _table.id.in_(event_ids), is_free, token=token, limit=len(event_ids), waiting=True)
 
 
-def _claim(tx: Transaction, *conditions: sa.ColumnElement[bool], token: str, limit: int) -> list[dict[str, Any]]:
+def _claim_due(tx: Transaction, wanted: Wanted, *, token: str, limit: int) -> list[dict[str, Any]]:
+    never_ended = _table.tries > _table.failures
+    kind = never_ended if wanted is Wanted.UNFINISHED else ~never_ended
+    waiting = wanted is Wanted.WAITED_FOR
+    return _claim(tx, _table.next_try_at <= tx.now, kind, token=token, limit=limit, waiting=waiting)
+
+
+def _claim(
+    tx: Transaction, *conditions: sa.ColumnElement[bool], token: str, limit: int, waiting: bool
+) -> list[dict[str, Any]]:
     due = (
         sa.select(_table.id)
         .where(_table.next_try_at.is_not(None), *conditions)
-        .order_by(_table.next_try_at)
+        .order_by(_table.next_try_at, _table.id)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=not waiting)
         .cte("due")
     )
     statement = (
@@ -78,7 +98,7 @@ def _claim(tx: Transaction, *conditions: sa.ColumnElement[bool], token: str, lim
         .values(lease_token=token, next_try_at=tx.now + LEASE, tries=_table.tries + 1)
         .returning(*_CLAIMED)
     )
-    return sorted(tx.rows(statement), key=lambda row: str(row["id"]))
+    return sorted(tx.rows(statement), key=lambda row: (row["received_at"], str(row["id"])))
 
 
 def load_raw(tx: Transaction, event_ids: Sequence[str]) -> dict[str, bytes]:
@@ -128,10 +148,6 @@ def find_parked(tx: Transaction, provider: str, provider_job_id: str) -> list[st
         _table.status == str(InboxStatus.PARKED),
     )
     return [row["id"] for row in tx.rows(statement.order_by(_table.id))]
-
-
-def _is_free(tx: Transaction) -> sa.ColumnElement[bool]:
-    return sa.or_(_table.lease_token.is_(None), _table.next_try_at <= tx.now)
 
 
 def _held(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[Row]:

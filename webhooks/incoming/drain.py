@@ -57,8 +57,7 @@ def sweep_batch(runtime: Runtime, *, limit: int) -> Counts:
     """
     token = new_token()
     with runtime.database.write() as tx:
-        claimed = claim_due(tx, token=token, limit=limit) or claim_due(tx, token=token, limit=1, unfinished=True)
-        rows, buried = bury_unfinished(tx, claimed, token=token)
+        rows, buried = bury_unfinished(tx, claim_due(tx, token=token, limit=limit), token=token)
     counts = apply_claimed(runtime, rows, token=token)
     return counts + Counts(claimed=buried, failed=buried)
 

@@ -49,7 +49,7 @@ def settle_failure(runtime: Runtime, tx: Transaction, work: Work, error: Excepti
     """
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         raise error
-    _log.warning("event not applied", event=work.id, provider=work.row["provider"], error=describe(error))
+    _log.warning("event not applied", event_id=work.id, provider=work.row["provider"], error=describe(error))
     if is_rival(error):
         leave_to_rival(tx, work, token=token)
     elif isinstance(error, Permanent) or work.row["failures"] + 1 >= MAX_FAILURES:
@@ -64,7 +64,7 @@ def bury_unfinished(
     """Buries freshly claimed rows whose earlier starts never ended; returns the others, and how many were buried."""
     hopeless = [row for row in rows if row["tries"] - row["failures"] > MAX_UNFINISHED]
     for row in hopeless:
-        _log.error("event buried: its starts never ended", event=row["id"], provider=row["provider"])
+        _log.error("event buried: its starts never ended", event_id=row["id"], provider=row["provider"])
         reason = f"{MAX_UNFINISHED} starts never ended: it may be what stopped its worker"
         _bury(tx, row, reason, failures=row["failures"], token=token)
     return [row for row in rows if row not in hopeless], len(hopeless)
