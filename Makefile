@@ -30,7 +30,7 @@ run: $(VENV)/.runtime
 	$(BIN)/homing up --embedded $(ARGS)
 
 test: $(VENV)/.dev
-	$(PYTEST) -n auto --maxprocesses 4 -m "not browser" $(ARGS)
+	$(PYTEST) -n auto --maxprocesses 4 --dist loadgroup -m "not browser" $(ARGS)
 
 test-browser: $(VENV)/.dev
 	$(PYTEST) -m browser $(ARGS)
