@@ -25,11 +25,12 @@ from jobs.providers.port import AlreadyFinished, Gone, Report
 from jobs.services.observe import view_of
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
-from jobs.services.work import MAX_TRIES, Work, begin_work, break_off, bury, end_work, obey, ring_relay, wait_after
+from jobs.services.work import MAX_TRIES, Work, begin_work, bury, end_work, obey, ring_relay, wait_after
 from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, get_job, lock_job, update_bookkeeping
+from jobs.telemetry import span
 
 _Answer: TypeAlias = "Report | Exception | None"
 _log = structlog.get_logger(__name__)
@@ -101,23 +102,31 @@ def cancel_run(runtime: Runtime, job_id: str, lease_token: str | None = None) ->
     Raises:
         Unavailable: The database is away; the cancel is repeated when the lease has ended.
     """
-    with runtime.database.write() as tx:
-        work = begin_work(tx, runtime, "cancel", job_id=job_id, lease_token=lease_token)
-        if work is not None and work.job["provider_job_id"] is None:
-            end_work(tx, work, due_at=None)  # the submit makes it due again once the run is known
-            work = None
-        if work is not None and not work.entry.adapter.capabilities.cancel:
-            return _CancelRecord(tx, runtime, work).impossible()
+    with span("cancel_run", clock=runtime.clock, job=job_id):
+        with runtime.database.write() as tx:
+            begun = _begin(tx, runtime, job_id=job_id, lease_token=lease_token)
+        if isinstance(begun, Canceled):
+            return begun
+        answer = _perform(begun)
+        with runtime.database.write() as tx:
+            record = _CancelRecord(tx, runtime, begun)
+            result = record.write(answer)
+        error = str(answer) if isinstance(answer, Exception) else None
+        _log.info("cancel", provider=begun.entry.name, tries=begun.tries, result=str(result), error=error)
+        ring_relay(runtime, record.event_ids)
+        return result
+
+
+def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str | None) -> Work | Canceled:
+    work = begin_work(tx, runtime, "cancel", job_id=job_id, lease_token=lease_token)
     if work is None:
         return Canceled.NOTHING
-    answer = _perform(work)
-    with runtime.database.write() as tx:
-        record = _CancelRecord(tx, runtime, work)
-        result = record.write(answer)
-    error = str(answer) if isinstance(answer, Exception) else None
-    _log.info("cancel", job=job_id, provider=work.entry.name, tries=work.tries, result=str(result), error=error)
-    ring_relay(runtime, record.event_ids)
-    return result
+    if work.job["provider_job_id"] is None:
+        end_work(tx, work, due_at=None)  # the submit makes it due again once the run is known
+        return Canceled.NOTHING
+    if not work.entry.adapter.capabilities.cancel:
+        return _CancelRecord(tx, runtime, work).impossible()
+    return work
 
 
 def _perform(work: Work) -> _Answer:
@@ -128,7 +137,7 @@ def _perform(work: Work) -> _Answer:
         return error
     # An adapter's defect is this job's trouble only; the cancel is tried again and counted.
     except Exception as error:  # noqa: BLE001
-        _log.exception("cancel_broke", job=work.job_id, provider=work.entry.name)
+        _log.exception("cancel_broke", provider=work.entry.name)
         return error
 
 
@@ -152,11 +161,9 @@ class _CancelRecord:
             case AlreadyFinished() | Gone():
                 return self._landed(Canceled.TOO_LATE)
             case JobsError():
-                return self._failed(answer)
+                return self._failed(answer, answer.detail)
             case _:
-                wait = wait_after(None, self.work.tries, rng=self.runtime.rng)
-                break_off(self.tx, self.work, due_at=self.tx.now + wait)
-                return Canceled.RETRY
+                return self._failed(None, f"the adapter raised {type(answer).__name__}")
 
     def impossible(self) -> Canceled:
         """The provider cannot cancel: see the module."""
@@ -181,15 +188,15 @@ class _CancelRecord:
         end_work(self.tx, self.work, due_at=None, cancel_tries=0)
         return result
 
-    def _failed(self, error: JobsError) -> Canceled:
+    def _failed(self, error: JobsError | None, reason: str) -> Canceled:
         work = self.work
-        asked_to_wait = error.retry_after is not None  # a provider that is busy has not failed
+        asked_to_wait = error is not None and error.retry_after is not None  # a provider that is busy has not failed
         if asked_to_wait or work.tries < MAX_TRIES:
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
             end_work(self.tx, work, due_at=due_at, cancel_tries=work.tries - asked_to_wait)
             return Canceled.RETRY
         row = lock_job(self.tx, work.job_id)
-        bury(self.tx, work, error.detail)
+        bury(self.tx, work, reason, attempts=work.tries)
         self._fail_at_deadline(row)
         end_work(self.tx, work, due_at=None)
         return Canceled.DEAD

@@ -64,18 +64,19 @@ def poll_job(runtime: Runtime, job_id: str, lease_token: str | None = None) -> P
     Raises:
         Unavailable: The database is away; the read is repeated when the lease has ended.
     """
-    with runtime.database.write() as tx:
-        work = _begin(tx, runtime, job_id=job_id, lease_token=lease_token)
-    if work is None:
-        return Polled.NOTHING
-    answer = _read(work)
-    with runtime.database.write() as tx:
-        record = _PollRecord(tx, runtime, work)
-        result = record.write(answer)
-    _log_answer(work, answer, result)
-    _measure(work, result, brought_home=record.brought_home)
-    ring_relay(runtime, record.event_ids)
-    return result
+    with telemetry.span("poll_job", clock=runtime.clock, job=job_id):
+        with runtime.database.write() as tx:
+            work = _begin(tx, runtime, job_id=job_id, lease_token=lease_token)
+        if work is None:
+            return Polled.NOTHING
+        answer = _read(work)
+        with runtime.database.write() as tx:
+            record = _PollRecord(tx, runtime, work)
+            result = record.write(answer)
+        _log_answer(work, answer, result)
+        _measure(work, result, brought_home=record.brought_home)
+        ring_relay(runtime, record.event_ids)
+        return result
 
 
 def request_poll(tx: Transaction, job_id: str) -> bool:

@@ -19,6 +19,7 @@ from jobs.services.work import Work, begin_work, ring_relay
 from jobs.storage.attempts import get_attempt, update_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
+from jobs.telemetry import span
 
 _log = structlog.get_logger(__name__)
 
@@ -34,19 +35,20 @@ def submit_job(runtime: Runtime, job_id: str, lease_token: str | None = None) ->
     Raises:
         Unavailable: The database is away; what was committed stands, and the sweep comes back to it.
     """
-    with runtime.database.write() as tx:
-        begun = _begin(tx, runtime, job_id=job_id, lease_token=lease_token)
-    if isinstance(begun, Submitted):
-        ring_relay(runtime, begun is not Submitted.NOTHING)
-        return begun
-    answer = _perform(runtime, begun)
-    with runtime.database.write() as tx:
-        record = SubmitRecord(tx, runtime, begun)
-        result = record.write(answer)
-    _log_answer(begun, answer, result)
-    _wake(runtime, begun, answer)
-    ring_relay(runtime, record.event_ids)
-    return result
+    with span("submit_job", clock=runtime.clock, job=job_id):
+        with runtime.database.write() as tx:
+            begun = _begin(tx, runtime, job_id=job_id, lease_token=lease_token)
+        if isinstance(begun, Submitted):
+            ring_relay(runtime, begun is not Submitted.NOTHING)
+            return begun
+        answer = _perform(runtime, begun)
+        with runtime.database.write() as tx:
+            record = SubmitRecord(tx, runtime, begun)
+            result = record.write(answer)
+        _log_answer(begun, answer, result)
+        _wake(runtime, begun, answer)
+        ring_relay(runtime, record.event_ids)
+        return result
 
 
 def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str | None) -> Submit | Submitted:
@@ -94,7 +96,7 @@ def _perform(runtime: Runtime, submit: Submit) -> Answer:
         return error
     # An adapter's defect must not leave the job without a due time; whether the request left is not known.
     except Exception as error:  # noqa: BLE001
-        _log.exception("submit_broke", job=submit.work.job_id, provider=submit.work.entry.name)
+        _log.exception("submit_broke", provider=submit.work.entry.name)
         return error
 
 
@@ -119,7 +121,6 @@ def _log_answer(submit: Submit, answer: Answer, result: Submitted) -> None:
     runs = [report.provider_job_id for report in answer] if isinstance(answer, tuple) else None
     _log.info(
         "submit",
-        job=submit.work.job_id,
         provider=submit.work.entry.name,
         attempt=submit.work.attempt,
         step=str(submit.step),

@@ -151,7 +151,7 @@ class SubmitRecord:
             return Submitted.RETRY
         if step in (SubmitStep.RESEND, SubmitStep.ASK):
             return self._ask_person(error.detail, keep_asking=True)
-        bury(self.tx, work, error.detail)
+        bury(self.tx, work, error.detail, attempts=work.tries)
         end_work(self.tx, work, due_at=None)
         return Submitted.DEAD
 

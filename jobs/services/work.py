@@ -4,7 +4,7 @@
 still due, count. Then comes the network, outside any transaction. ``end_work`` belongs into the transaction that
 writes what was learned. A start that never comes to its end (the process died, an adapter raised what it must not)
 stays counted; after :data:`MAX_STARTS` in a row the work becomes a dead letter, so that no job can kill workers for
-ever.
+ever. (A cancel counts its tries alone: polls go on beside it, and each that ends well would wipe out its starts.)
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ MAX_TRIES = 8
 _RETRY_BASE, _RETRY_CAP = timedelta(seconds=2), timedelta(minutes=10)
 
 _COUNTERS: Mapping[str, str] = {"submit": "submit_tries", "poll": "poll_count", "cancel": "cancel_tries"}
+# What is counted before each start, and how far it may go.
+_STARTS: Mapping[str, tuple[str, int]] = {
+    "submit": ("starts", MAX_STARTS),
+    "poll": ("starts", MAX_STARTS),
+    "cancel": ("cancel_tries", MAX_TRIES),
+}
 
 _log = structlog.get_logger(__name__)
 
@@ -106,10 +112,13 @@ def begin_work(tx: Transaction, runtime: Runtime, kind: str, *, job_id: str, lea
     if due_at is None or due_at > tx.now or not budgets.is_open(tx, entry.name):
         release_lease(tx, job_id, held=token)
         return None
-    if row["starts"] >= MAX_STARTS:
-        _give_up_on(tx, work)
+    starts, most = _STARTS[kind]
+    if row[starts] >= most:
+        words = f"the {kind} was begun {row[starts]} times and never came to its end"
+        bury(tx, work, words, attempts=row[starts])
+        end_work(tx, work, due_at=None)
         return None
-    counted = {"starts": row["starts"] + 1, _COUNTERS[kind]: row[_COUNTERS[kind]] + 1}
+    counted = {column: row[column] + 1 for column in {starts, _COUNTERS[kind]}}
     update_bookkeeping(tx, job_id, counted, jobs.c.lease_token == token)
     return Work(kind, {**row, **counted}, entry, token, due_at)
 
@@ -124,12 +133,6 @@ def _take_lease(tx: Transaction, entry: ProviderEntry, *, job_id: str, held: str
     return token
 
 
-def _give_up_on(tx: Transaction, work: Work) -> None:
-    reason = f"the {work.kind} was begun {MAX_STARTS} times and never came to its end"
-    bury(tx, work, reason)
-    end_work(tx, work, due_at=None)
-
-
 def end_work(tx: Transaction, work: Work, *, due_at: datetime | None, **changes: Any) -> bool:
     """Gives the lease back in good order, with the next due time.
 
@@ -139,7 +142,8 @@ def end_work(tx: Transaction, work: Work, *, due_at: datetime | None, **changes:
     Returns:
         False where the lease had been lost; then nothing was written.
     """
-    return _release(tx, work, due_at=due_at, changes={"starts": 0, **changes})
+    orderly = {} if work.kind == "cancel" else {"starts": 0}
+    return _release(tx, work, due_at=due_at, changes={**orderly, **changes})
 
 
 def break_off(tx: Transaction, work: Work, *, due_at: datetime) -> bool:
@@ -153,7 +157,7 @@ def _release(tx: Transaction, work: Work, *, due_at: datetime | None, changes: M
     return release_lease(tx, work.job_id, held=work.token, changes={**changes, column.name: kept})
 
 
-def bury(tx: Transaction, work: Work, reason: str) -> None:
+def bury(tx: Transaction, work: Work, reason: str, *, attempts: int) -> None:
     """Writes the work's dead letter."""
     evidence = {"provider": work.entry.name, "attempt": work.attempt, "run": work.job["provider_job_id"]}
     dead_letter(
@@ -161,7 +165,7 @@ def bury(tx: Transaction, work: Work, reason: str) -> None:
         work.kind,
         work.job_id,
         reason=reason,
-        attempts=max(work.tries, work.job["starts"]),
+        attempts=attempts,
         tenant=work.job["tenant"],
         job_id=work.job_id,
         evidence=evidence,
