@@ -1,0 +1,76 @@
+"""What stands behind the server beside the product: the yardsticks, and the product's other door."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, Response
+
+from homing.composition import build_runtime
+from homing.web import create_app
+from webhooks.incoming.events import NewEvent, Stored
+from webhooks.incoming.hot_path import wrap
+from webhooks.incoming.receiver import Receiver
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+PLAIN_DOOR = "/flask"
+
+
+def bare() -> Flask:
+    """A Flask view that reads the body and says 200."""
+    from flask import request  # noqa: PLC0415
+
+    app = Flask("bare")
+
+    @app.post("/webhooks/<provider>")
+    def receive(provider: str) -> Response:
+        request.get_data()
+        return Response(b'{"status":"accepted","event":"' + provider.encode() + b'"}', mimetype="application/json")
+
+    return app
+
+
+def verify_only() -> WSGIApplication:
+    """The real receiver without a database: everything up to the commit, and nothing after it."""
+    runtime = build_runtime()
+    receiver = Receiver(
+        runtime.providers,
+        committer=_Forgetful(),  # type: ignore[arg-type] # all that is asked of a committer here
+        clock=runtime.clock,
+        max_bytes=runtime.settings.webhook_max_bytes,
+    )
+    return wrap(_nothing, receiver)
+
+
+def both_doors() -> WSGIApplication:
+    """The product as shipped; below ``/flask`` the same without its fast door, so that webhooks go through Flask."""
+    app = create_app()
+    fast = app.wsgi_app
+    del app.wsgi_app  # the wrapper hangs on the instance; the class's own method is Flask's
+    plain = app.wsgi_app
+
+    def choose(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"].startswith(PLAIN_DOOR):
+            environ["PATH_INFO"] = environ["PATH_INFO"].removeprefix(PLAIN_DOOR)
+            return plain(environ, start_response)
+        return fast(environ, start_response)
+
+    return choose
+
+
+class _Forgetful:
+    """A committer that stores nothing."""
+
+    _numbers = itertools.count()
+
+    def submit(self, event: NewEvent) -> Stored:
+        return Stored("accepted", event.id, None, is_new=True)
+
+
+def _nothing(_environ: Any, start_response: Any) -> Iterable[bytes]:
+    start_response("404 Not Found", [("Content-Length", "0")])
+    return []

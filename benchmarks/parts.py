@@ -1,0 +1,21 @@
+"""The product's own parts in this process, over a database of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.stage import Stage
+from homing.composition import build_runtime
+from jobs.config.loading import load
+from jobs.services.runtime import Runtime
+
+
+@contextmanager
+def product(stage: Stage, database_url: str) -> Iterator[Runtime]:
+    """A runtime as a worker has it, with a real broker."""
+    runtime = build_runtime(load(stage.environ(database_url)))
+    try:
+        yield runtime
+    finally:
+        runtime.database.close()
