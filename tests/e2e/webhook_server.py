@@ -1,7 +1,11 @@
-"""A small web process that takes webhooks in: ``python -m tests.e2e.webhook_server DATABASE_URL``; prints its port."""
+"""A small web process that takes webhooks in: ``python -m tests.e2e.webhook_server DATABASE_URL``; prints its port.
+
+``create`` is the same for a server that calls a factory; it finds the database in ``HOMING_DATABASE_URL``.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -19,10 +23,14 @@ class Quiet(WSGIRequestHandler):
         return
 
 
-def main() -> None:
+def create(url: str | None = None) -> Any:
+    """The application, at the frozen instant of the vectors."""
     clock = FakeClock()
-    world = a_world(Database.connect(sys.argv[1], clock=clock), clock)
-    server = make_server("127.0.0.1", 0, world.app, threaded=True, request_handler=Quiet)
+    return a_world(Database.connect(url or os.environ["HOMING_DATABASE_URL"], clock=clock), clock).app
+
+
+def main() -> None:
+    server = make_server("127.0.0.1", 0, create(sys.argv[1]), threaded=True, request_handler=Quiet)
     print(server.port, flush=True)  # noqa: T201 - the test reads it
     server.serve_forever()
 
