@@ -398,3 +398,20 @@ def test_a_recovery_is_rung_for(database: Database, store: MemoryLockStore, cloc
 
     assert isinstance(reconciler.runtime.broker, RecordingBroker)
     assert reconciler.runtime.broker.take(RELAY) == [()]
+
+
+def test_a_long_sweep_keeps_its_lock(database: Database, store: MemoryLockStore, clock: FakeClock) -> None:
+    """F53: sweeps do not overlap, however long one takes; each pass renews the lock."""
+    rival = Scripted()
+    intruder = a_reconciler(database, store, polls=rival)
+
+    def work() -> None:
+        clock.advance(TICK.lock_ttl - SECOND)
+        intruder.run(TICK)
+
+    done = a_reconciler(database, store, polls=Scripted([work] * 5)).run(
+        Tick("due", SECOND, ("polls",), bound=timedelta(minutes=5))
+    )
+
+    assert done["polls"].handled == 5
+    assert rival.written == 0

@@ -338,18 +338,32 @@ def test_a_handler_that_kills_its_worker_each_time_ends_as_a_dead_letter(databas
 
 
 def test_a_crashed_try_waits_for_its_turn_although_its_lease_has_ended(database: Database, clock: FakeClock) -> None:
-    runtime, [(run_id, token)] = announce(database, Sink(fails=True).handler())
+    """F58: with growing waits, also where nobody was left to write one down."""
+
+    class Killing(Sink):
+        def __call__(self, event: Any, *connection: Any) -> None:
+            super().__call__(event)
+            if not self.fails:
+                raise Crash
+
+    sink = Killing(fails=True)
+    runtime, [(run_id, token)] = announce(database, sink.handler())
     run_handler(runtime, run_id, token)
-    for _ in range(3):
+    for _ in range(2):
         clock.advance(LONG)
         run_due(runtime)
-    with database.write() as tx:
-        crashed = {"lease_token": "of a dead worker", "lease_until": clock.now() + LEASE}
-        tx.execute(sa.update(handler_runs).values(crashed))
+    sink.fails = False
+    clock.advance(LONG)
+    with pytest.raises(Crash):
+        run_due(runtime)
 
     clock.advance(LEASE)
 
+    assert len(sink.calls) == 4
     assert run_due(runtime) == []  # its fourth wait is at least five minutes
+    clock.advance(timedelta(minutes=9))
+    with pytest.raises(Crash):
+        run_due(runtime)
 
 
 def test_a_handler_that_is_no_longer_loaded_is_a_dead_letter_that_says_so(database: Database) -> None:

@@ -17,7 +17,7 @@ from jobs.core.states import JobState
 from jobs.handlers import Handler
 from jobs.services.documents import job_document
 from jobs.services.handling import run_handler
-from jobs.services.relay import BELL_LEASE, MAX_TRIES, relay, relay_batch
+from jobs.services.relay import BATCH, BELL_LEASE, MAX_TRIES, relay, relay_batch
 from jobs.storage.database import Database, Transaction
 from jobs.storage.handler_runs import claim_due
 from jobs.storage.jobs import get_job
@@ -179,6 +179,19 @@ def test_a_poisoned_row_lets_the_others_pass_and_is_parked_after_its_tries(datab
 
     assert positions(database)[bad] == 102  # after the 100 and the event of the dead letter
     assert [row["event_id"] for row in rows_of(database, handler_runs) if row["event_id"] == bad] == [bad]
+
+
+def test_a_whole_batch_of_poisoned_rows_stops_nobody_and_costs_each_one_try(database: Database) -> None:
+    """F67: batches are bounded, and what failed a moment ago does not fill the next one."""
+    runtime = a_runtime(database, handlers=(Poison().handler(),))
+    bad = add_events(database, BATCH, provider="poisoned")
+    good = add_events(database, 5)
+
+    outcome = relay(runtime)
+
+    assert (outcome.relayed, len(outcome.failed)) == (5, BATCH)
+    assert [positions(database)[event] for event in good] == [1, 2, 3, 4, 5]
+    assert {row["relay_tries"] for row in rows_of(database, outbox) if row["id"] in bad} == {1}
 
 
 def test_a_row_whose_data_is_no_json_is_parked_too(sqlite_url: str, clock: FakeClock) -> None:
