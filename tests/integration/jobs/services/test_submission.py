@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
 
@@ -18,6 +20,7 @@ from jobs.services.observe import DOUBLE_SUBMIT
 from jobs.services.submit_plan import MAX_ASKS
 from jobs.services.work import MAX_TRIES
 from jobs.storage.accounts import find_account
+from jobs.storage.attempts import insert_attempt
 from jobs.storage.database import Database
 from jobs.storage.schema import job_attempts
 from tests.factories import PROVIDER, seen
@@ -28,6 +31,7 @@ from tests.fakes.provider import (
     REJECT_WITH_SEARCH,
     REPLAY,
     WITH_SEARCH,
+    Killed,
     answers,
     loses,
     raises,
@@ -36,6 +40,7 @@ from tests.fakes.provider import (
 from tests.fakes.stage import Stage, a_stage
 
 MINUTE = timedelta(minutes=1)
+RARELY_POLLED = Policy(poll_base=timedelta(hours=1), poll_cap=timedelta(hours=1))
 EVERY_CLASS = [REPLAY, WITH_SEARCH, REJECT, REJECT_WITH_SEARCH, NO_KEYS, NO_KEYS_WITH_SEARCH]
 
 
@@ -114,7 +119,7 @@ def test_an_outcome_that_is_not_known_never_becomes_a_second_run(
     database: Database, clock: FakeClock, capabilities: Capabilities
 ) -> None:
     """F30: whatever class of provider, and however long it stays silent."""
-    stage = a_stage(database, clock, capabilities=capabilities)
+    stage = a_stage(database, clock, capabilities=capabilities, policy=RARELY_POLLED)
     stage.provider.list_lag = timedelta(days=9)
     stage.provider.script("submit", loses())
     stage.new_job(deadline_at=clock.now() + timedelta(days=9))
@@ -122,6 +127,57 @@ def test_an_outcome_that_is_not_known_never_becomes_a_second_run(
     stage.live(timedelta(hours=2))
 
     assert len(stage.provider.runs) == 1
+
+
+@pytest.mark.invariant("I6")
+@pytest.mark.invariant("I13")
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_to_its_requests_an_attempt_keeps_its_key_and_has_one_run(
+    database: Database, clock: FakeClock, seed: int
+) -> None:
+    """Answers lost, requests lost, refusals for now, kills before and after: in any order, at any kind of provider."""
+    dice = random.Random(seed)
+    stage = a_stage(database, clock, capabilities=dice.choice(EVERY_CLASS), policy=RARELY_POLLED)
+    stage.provider.list_lag = timedelta(seconds=dice.choice((0, 20, 600)))
+    troubles = [
+        None,
+        loses(),
+        raises(UnknownOutcome("reset")),
+        raises(Transient("refused")),
+        raises(Transient("429", retry_after=timedelta(seconds=5))),
+        loses(Killed()),
+        raises(Killed()),
+    ]
+    stage.provider.script("submit", *dice.choices(troubles, k=6))
+    stage.provider.script("find", *dice.choices([None, raises(Transient("502")), raises(Killed())], k=6))
+    jobs = [stage.new_job() for _ in range(2)]
+
+    for _ in range(15):
+        try:
+            stage.live(timedelta(minutes=1))
+        except Killed:
+            stage.end_leases()
+
+    keys = {job_id: stage.attempt(job_id)["idempotency_key"] for job_id in jobs}
+    assert len(set(keys.values())) == len(jobs)
+    assert {request.idempotency_key for request in stage.provider.requests} <= set(keys.values())
+    runs = Counter(run.key for run in stage.provider.runs.values())
+    assert all(count == 1 for count in runs.values())
+    for job_id in jobs:
+        home = stage.job(job_id)["provider_job_id"] is not None
+        assert home or stage.job(job_id)["review_reason"] == "ambiguous_submit" or stage.letters("submit")
+
+
+@pytest.mark.invariant("I6")
+def test_another_attempt_has_another_key_and_token(stage: Stage) -> None:
+    job_id = stage.new_job()
+
+    with stage.database.write() as tx:
+        second = insert_attempt(tx, job_id=job_id, provider=PROVIDER, number=2, at=tx.now)
+    first = stage.rows(job_attempts, job_id=job_id, number=1)[0]
+
+    assert first["idempotency_key"] != second["idempotency_key"]
+    assert first["token"] != second["token"]
 
 
 def test_a_provider_that_replays_is_sent_the_same_request_again(stage: Stage) -> None:
