@@ -60,7 +60,7 @@ clean:
 # Stamps: an install is repeated only when its lock file or the package description changed.
 
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(VENV)/pyvenv.cfg
-	@echo "Installing the locked dependencies (once; half a minute)"
+	@echo "Installing the locked dependencies (once; a minute or two)"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
