@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import structlog
 
 from benchmarks.stage import Stage
 from homing.composition import build_runtime
@@ -14,6 +17,7 @@ from jobs.services.runtime import Runtime
 @contextmanager
 def product(stage: Stage, database_url: str) -> Iterator[Runtime]:
     """A runtime as a worker has it, with a real broker."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     runtime = build_runtime(load(stage.environ(database_url)))
     try:
         yield runtime

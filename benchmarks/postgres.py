@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from tests.services.postgresql import PostgresService
 from tests.services.waiting import wait_until
 
 _SETTINGS = ("max_connections=200", "shared_buffers=256MB")
+_logs: dict[int, Path] = {}
 
 
 def start_durable(*, settings: tuple[str, ...] = (), environ: Mapping[str, str] | None = None) -> PostgresService:
@@ -28,6 +30,7 @@ def start_durable(*, settings: tuple[str, ...] = (), environ: Mapping[str, str] 
     service.process.send_signal(signal.SIGINT)
     service.process.wait(timeout=10)
     command += [part for setting in (*_SETTINGS, *settings) for part in ("-c", setting)]
+    _logs[service.port] = service.folder / "postgres.log"
     with (service.folder / "postgres.log").open("ab") as log:
         service.process = subprocess.Popen(
             command,
@@ -57,3 +60,8 @@ def _answers(service: PostgresService) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def log_of(port: int) -> Path:
+    """The log of a server that was started here."""
+    return _logs[port]
