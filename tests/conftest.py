@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from jobs.clock import FakeClock
@@ -18,6 +19,14 @@ from tests.services.redis import RedisService
 # Two busy cores make any one example slow; the time-out of the whole test stays.
 settings.register_profile("homing", deadline=None)
 settings.load_profile("homing")
+
+# The default's fancy tracebacks take seconds each; the product configures plain ones as well.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 _KINDS = ("unit", "integration", "contract", "e2e", "browser")
 
