@@ -20,8 +20,9 @@ from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
 from webhooks.incoming.applying import Applied, apply
 from webhooks.incoming.claims import give_back, load_raw, wake_rows
-from webhooks.incoming.failing import describe, is_rival, leave_to_rival, settle_failure
+from webhooks.incoming.failing import is_rival, leave_to_rival, settle_failure
 from webhooks.incoming.owners import Claim, find_owners
+from webhooks.incoming.wording import describe
 from webhooks.incoming.work import Work, read_work
 
 _MAX_BATCH_BYTES = 16 * 2**20

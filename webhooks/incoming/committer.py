@@ -20,6 +20,7 @@ from jobs.core.errors import JobsError, Unavailable
 from webhooks.incoming.events import NewEvent, Stored
 from webhooks.incoming.schema import InboxStatus
 from webhooks.incoming.seen import SeenEvents
+from webhooks.incoming.wording import describe, traceback_of
 
 Store = Callable[[Sequence[NewEvent]], list[Stored]]
 CountCopies = Callable[[Mapping[str, int]], dict[str, int]]
@@ -167,7 +168,7 @@ class Committer:
         except Unavailable as error:
             _refuse(callers, error)
         except Exception as error:  # noqa: BLE001 - one bad row must not fail its neighbours: each is tried alone
-            _log.warning("a batch of events could not be stored; storing them one by one", exc_info=error)
+            _log.warning("events could not be stored together; storing them one by one", error=describe(error))
             for caller in callers:
                 self._commit_alone(caller)
         else:
@@ -177,8 +178,9 @@ class Committer:
         try:
             outcomes = self._store([caller.event])
         except Exception as error:  # noqa: BLE001 - the thread serves the others; this one's sender is told to retry
-            _log.error("an event could not be stored", provider=caller.event.provider, exc_info=error)
             _refuse([caller], error)
+            about = {"provider": caller.event.provider, "error": describe(error)}
+            _log.error("an event could not be stored", **about, **traceback_of(error))
         else:
             self._release([caller], outcomes)
 
@@ -197,7 +199,7 @@ class Committer:
         try:
             return self._count_copies(copies)
         except Exception as error:  # noqa: BLE001 - a lost count is a lesser evil than a lost committer
-            _log.warning("repeats could not be counted yet", exc_info=error)
+            _log.warning("repeats could not be counted yet", error=describe(error), **traceback_of(error))
             return dict(copies.most_common(_MAX_COUNTED_ROWS))
 
 

@@ -10,12 +10,13 @@ import structlog
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from jobs.core.backoff import retry_wait
-from jobs.core.errors import JobsError, Permanent, Stale
+from jobs.core.errors import Permanent, Stale
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
 from webhooks.incoming.claims import Settlement, give_back, settle
 from webhooks.incoming.letters import write_letter
 from webhooks.incoming.schema import InboxStatus
+from webhooks.incoming.wording import describe, traceback_of
 from webhooks.incoming.work import Work
 
 MAX_FAILURES = 5
@@ -49,7 +50,8 @@ def settle_failure(runtime: Runtime, tx: Transaction, work: Work, error: Excepti
     """
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         raise error
-    _log.warning("event not applied", event_id=work.id, provider=work.row["provider"], error=describe(error))
+    about = {"event_id": work.id, "provider": work.row["provider"], "error": describe(error)}
+    _log.warning("event not applied", **about, **traceback_of(error))
     if is_rival(error):
         leave_to_rival(tx, work, token=token)
     elif isinstance(error, Permanent) or work.row["failures"] + 1 >= MAX_FAILURES:
@@ -68,13 +70,6 @@ def bury_unfinished(
         reason = f"{MAX_UNFINISHED} starts never ended: it may be what stopped its worker"
         _bury(tx, row, reason, failures=row["failures"], token=token)
     return [row for row in rows if row not in hopeless], len(hopeless)
-
-
-def describe(error: Exception) -> str:
-    """An error for a row and a log. A database's own text may quote the values, which are the provider's data."""
-    if isinstance(error, JobsError):
-        return f"{type(error).__name__}: {error.detail}"
-    return type(error.orig).__name__ if isinstance(error, DBAPIError) else type(error).__name__
 
 
 def _try_later(runtime: Runtime, tx: Transaction, work: Work, error: Exception, *, token: str) -> None:

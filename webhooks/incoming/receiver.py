@@ -23,6 +23,7 @@ from webhooks.incoming.events import NewEvent, Origin, new_event
 from webhooks.incoming.exchange import Answer, Request, acknowledgement, problem_of, request_of, split_path
 from webhooks.incoming.reading import read_event
 from webhooks.incoming.refusals import MethodNotAllowed
+from webhooks.incoming.wording import describe, traceback_of
 
 #: Called once per answer with the provider's name (``unknown`` for what is not configured), the outcome and the
 #: seconds it took.
@@ -73,7 +74,7 @@ class Receiver:
         except BadRequest as error:
             answer = problem_of(error)
         except Exception as error:  # noqa: BLE001 - the edge: the sender is told to come again, and the log says why
-            _log.error("a webhook could not be received", exc_info=error)
+            _log.error("a webhook could not be received", error=describe(error), **traceback_of(error))
             answer = problem_of(Unavailable())
         provider = self._provider_of(environ)
         self._measure(provider, answer.outcome, self._clock.monotonic() - started_s)

@@ -289,6 +289,7 @@ def test_a_lost_message_loses_nothing(world: World) -> None:
     assert world.job(job_id)["state"] == "succeeded"
 
 
+@pytest.mark.invariant("I7")
 def test_a_worker_that_lost_its_lease_writes_nothing(world: World) -> None:
     """I7: the row passed to another worker, which is at it now."""
     job_id, _ = world.submitted_job()
