@@ -43,7 +43,7 @@ def _cases(stage: Stage, fleets: dict[str, NaiveFleet]) -> Iterator[Case]:
         naive = fleets[kind]
         yield Case(limit, partial(_limit, stage, kind))
         yield Case(f"{kind}, drain", partial(_drain, stage, kind), limit)
-        yield Case(f"{kind}, naive", lambda naive=naive: _rate(naive.drain(stage.scale.naive_drained)), limit)
+        yield Case(f"{kind}, naive", partial(_naive, stage, naive), limit)
 
 
 def _drain(stage: Stage, kind: str) -> Figures:
@@ -54,6 +54,10 @@ def _drain(stage: Stage, kind: str) -> Figures:
         rate = counts.settled / (time.perf_counter() - begin)
         assert counts.settled == count == _applied(runtime.database), counts
     return _rate(rate)
+
+
+def _naive(stage: Stage, fleet: NaiveFleet) -> Figures:
+    return _rate(fleet.drain(stage.scale.naive_drained))
 
 
 def _limit(stage: Stage, kind: str) -> Figures:

@@ -20,7 +20,12 @@ _TENANT = "acme"
 _PART = 500
 _MICROSECONDS = 1_000_000
 _HOUR_US = 3600 * _MICROSECONDS
-_HEADERS = {"content-type": "application/json", "webhook-id": "", "user-agent": "provider/1.0", "host": "homing.example"}
+_HEADERS = {
+    "content-type": "application/json",
+    "webhook-id": "",
+    "user-agent": "provider/1.0",
+    "host": "homing.example",
+}
 
 # One statement for both databases; only the literal of an empty JSON object differs.
 _JOBS = """
@@ -28,7 +33,7 @@ _JOBS = """
         deadline_s, deadline_at, next_alarm_at, failing, next_poll_at, submit_tries, poll_count, poll_failures,
         missing_reads, cancel_tries, starts, created_at, submitted_at, started_at)
     WITH RECURSIVE n (i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last})
-    SELECT 'job_{prefix}' || CAST(1000000000 + i AS TEXT), '{tenant}', '{provider}',
+    SELECT 'job_{prefix}z' || CAST(1000000000 + i AS TEXT), '{tenant}', '{provider}',
         'run-{prefix}-' || CAST(i AS TEXT), 'running', 3, 1, 2, {json}, {json}, 86400.0, {later}, {later}, FALSE,
         {poll}, 0, 0, 0, 0, 0, 0, {now}, {now}, {now}
     FROM n
@@ -38,7 +43,7 @@ _ATTEMPTS = """
         provider_job_id, created_at, answered_at)
     SELECT 'att_' || id, id, 1, provider, 'key-' || id, 'token-' || id, created_at, 1, 0, 'accepted',
         provider_job_id, created_at, created_at
-    FROM jobs WHERE id LIKE 'job_{prefix}%'
+    FROM jobs WHERE id LIKE 'job_{prefix}z%'
 """
 
 

@@ -31,7 +31,9 @@ def read_requests(path: Path, target: str) -> list[bytes]:
 def _wire(signed: Signed, target: str) -> bytes:
     headers = "".join(f"{name}: {value}\r\n" for name, value in signed.headers.items())
     length = len(signed.body.encode())
-    return f"POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}content-length: {length}\r\n\r\n{signed.body}".encode()
+    return (
+        f"POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}content-length: {length}\r\n\r\n{signed.body}".encode()
+    )
 
 
 class _Connection:

@@ -16,7 +16,6 @@ from benchmarks.benchmark import Benchmark, Case, Figures
 from benchmarks.fleet import fleet
 from benchmarks.postgres import log_of
 from benchmarks.stage import Stage
-from tests.services.redis import RedisService
 
 _SETTLE_S = 5
 _STATEMENT = re.compile(rb"LOG:  (?:statement|execute [^:]*): ")
@@ -27,14 +26,10 @@ _MINUTES_A_DAY = 24 * 60
 def setup(stage: Stage) -> Iterator[Sequence[Case]]:
     """Everything but Flower, on a Redis and a PostgreSQL of its own which count what they are asked."""
     url = stage.own_postgres("log_statement=all")
-    service = RedisService.start_in(stage.new_folder())
-    try:
-        with fleet(stage, url, environ=stage.environ(url, redis_url=service.url)):
-            time.sleep(_SETTLE_S)
-            measure = partial(_measure, stage, service.client(), log_of(make_url(url).port or 0))
-            yield [Case("web, two workers, beat", measure, repeats=1)]
-    finally:
-        service.kill()
+    with fleet(stage, url) as running:
+        time.sleep(_SETTLE_S)
+        measure = partial(_measure, stage, running.redis, log_of(make_url(url).port or 0))
+        yield [Case("web, two workers, beat", measure, repeats=1)]
 
 
 def _measure(stage: Stage, client: redis.Redis, log: Path) -> Figures:
@@ -60,9 +55,11 @@ def _measure(stage: Stage, client: redis.Redis, log: Path) -> Figures:
 
 def _commands(client: redis.Redis) -> Mapping[str, int]:
     statistics = client.info("commandstats")
-    calls = {name.removeprefix("cmdstat_"): int(entry["calls"]) for name, entry in statistics.items()}  # type: ignore[union-attr]
+    calls = {name.removeprefix("cmdstat_"): int(entry["calls"]) for name, entry in statistics.items()}
     calls.pop("info", None)  # our own question
     return calls
 
 
-BENCHMARK = Benchmark("idle", "an idle fleet's Redis commands and SQL statements, Flower not counted", "Redis/min", setup)
+BENCHMARK = Benchmark(
+    "idle", "an idle fleet's Redis commands and SQL statements, Flower not counted", "Redis/min", setup
+)

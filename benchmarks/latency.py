@@ -62,7 +62,7 @@ def _watch(database: Database, wanted: set[str], sender: subprocess.Popen[str]) 
     while len(seen_at) < len(wanted) and time.monotonic() < give_up_at:
         with database.read() as tx:
             rows = tx.connection.exec_driver_sql(
-                f"SELECT id, provider_job_id FROM job_transitions WHERE id > {last - _OVERLAP}"  # noqa: S608
+                f"SELECT id, provider_job_id FROM job_transitions WHERE id > {last - _OVERLAP}"
             ).all()
         now = time.time()
         for number, run in rows:
@@ -85,6 +85,4 @@ def _spans(log: Path, runs: Sequence[str], seen_at: dict[str, float]) -> Figures
     }
 
 
-BENCHMARK = Benchmark(
-    "latency", "from a callback to the committed state of its job, open loop", "p50 ms", setup
-)
+BENCHMARK = Benchmark("latency", "from a callback to the committed state of its job, open loop", "p50 ms", setup)

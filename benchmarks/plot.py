@@ -42,12 +42,8 @@ def _row(result: Result, case: Case, *, top: int, most: float) -> Iterator[str]:
     yield _text(int(max(high, _LABELS + middle * scale)) + 8, top + 17, number(middle))
 
 
-def _text(
-    x: int, y: int, words: str, *, anchor: str = "start", weight: str = "normal", fill: str = "#1a202c"
-) -> str:
-    return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-weight="{weight}" fill="{fill}">{escape(words)}</text>'
-    )
+def _text(x: int, y: int, words: str, *, anchor: str = "start", weight: str = "normal", fill: str = "#1a202c") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-weight="{weight}" fill="{fill}">{escape(words)}</text>'
 
 
 def _values(result: Result, case: Case) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -112,7 +111,7 @@ def _root() -> str:
 def _answers(running: Running, port: int) -> bool:
     if running.process.poll() is not None:
         raise AssertionError(f"the server ended:\n{running.log.read_text(errors='replace')[-2000:]}")
-    if os.path.exists(running.log) and running.log.read_text(errors="replace").count("Started worker-") < 2:
+    if running.log.read_text(errors="replace").count("Started worker-") < 2:
         return False
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

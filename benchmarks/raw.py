@@ -25,16 +25,16 @@ _JOB = (
     " finished_at = ?, next_poll_at = NULL, next_alarm_at = NULL WHERE id = ? AND version = ?"
 )
 _STEP = (
-    "INSERT INTO job_transitions (job_id, from_state, to_state, source, at, attempt, provider_job_id, event_id, applied)"
-    " VALUES (?, ?, ?, 'webhook', ?, ?, ?, ?, ?)"
+    "INSERT INTO job_transitions"
+    " (job_id, from_state, to_state, source, at, attempt, provider_job_id, event_id, applied) VALUES (?, ?, ?, 'webhook', ?, ?, ?, ?, ?)"
 )
 _OUT = (
     "INSERT INTO outbox (id, tenant, type, schema_version, job_id, provider, sequence, occurred_at, data, relay_tries)"
     " VALUES (?, ?, ?, 1, ?, ?, ?, ?, ?, 0)"
 )
 _SETTLE = (
-    "UPDATE inbox_events SET status = 'applied', tries = 1, next_try_at = NULL, processed_at = ?, job_id = ?, tenant = ?"
-    " WHERE id = ?"
+    "UPDATE inbox_events SET status = 'applied', tries = 1, next_try_at = NULL, processed_at = ?, job_id = ?,"
+    " tenant = ? WHERE id = ?"
 )
 
 
@@ -63,7 +63,7 @@ def _open(database_url: str) -> tuple[Callable[[], None], _Cursor, Callable[[str
             lite.execute(f"PRAGMA {pragma}")
         return lite.commit, lite.cursor(), str
     connection = psycopg.connect(f"host={url.host} port={url.port} user={url.username} dbname={url.database}")
-    return connection.commit, connection.cursor(), lambda statement: statement.replace("?", "%s")  # type: ignore[return-value]
+    return connection.commit, connection.cursor(), lambda statement: statement.replace("?", "%s")
 
 
 def _batch(cursor: _Cursor, mark: Callable[[str], str]) -> int:
@@ -99,4 +99,13 @@ def _step(event_id: str, said: dict[str, Any], job: tuple[Any, ...], now: int) -
 
 def _out(said: dict[str, Any], job: tuple[Any, ...], now: int) -> tuple[Any, ...]:
     data = json.dumps({"job": {"id": job[0], "state": said["status"], "output": said["output"], "run": said["job"]}})
-    return new_id("evt", at=from_microseconds(now)), job[2], f"job.{said['status']}", job[0], job[5], job[6] + 1, now, data
+    return (
+        new_id("evt", at=from_microseconds(now)),
+        job[2],
+        f"job.{said['status']}",
+        job[0],
+        job[5],
+        job[6] + 1,
+        now,
+        data,
+    )

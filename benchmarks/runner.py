@@ -23,10 +23,6 @@ def run(benchmark: Benchmark, stage: Stage) -> Result:
     return Result(benchmark, tuple(cases), dict(repeats), tuple(stage.remarks))
 
 
-
-
-
-
 def _say(words: str) -> None:
     """One line that is overwritten, for people who wait."""
     if sys.stderr.isatty():

@@ -45,7 +45,20 @@ class NaiveFleet:
         engine = sa.create_engine(database_url)
         Base.metadata.create_all(engine)
         queue = f"naive-{uuid.uuid4().hex[:8]}"
-        command = ["celery", "-A", "benchmarks.naive.worker:app", "worker", "-c", "2", "-Q", queue, "-l", "info", "-n", f"{queue}@%h"]
+        command = [
+            "celery",
+            "-A",
+            "benchmarks.naive.worker:app",
+            "worker",
+            "-c",
+            "2",
+            "-Q",
+            queue,
+            "-l",
+            "info",
+            "-n",
+            f"{queue}@%h",
+        ]
         worker = start_command("naive", command, environ)
         return cls(worker, stage.redis.client(), engine, Celery("naive", broker=stage.redis.url), queue)
 
@@ -104,7 +117,8 @@ class NaiveFleet:
     def _template(self, task: str) -> dict[str, Any]:
         """A message as Celery sends it, caught in a queue nobody reads."""
         self.app.send_task(task, (_MARK,), queue="template")
-        return dict(json.loads(self.client.rpop("template")))
+        message: Any = self.client.rpop("template")
+        return dict(json.loads(message))
 
 
 def _body(argument: int) -> str:
