@@ -19,11 +19,11 @@ from jobs.core.observations import Observation, Progress, ReviewReason, Source
 from jobs.core.policy import Policy
 from jobs.core.states import JobState, is_terminal
 from jobs.services.documents import job_document
-from jobs.storage.attempts import find_attempt_by_run, record_run
+from jobs.services.run_book import Owner, RunBook
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
 from jobs.storage.history import append_transitions, transition_row
-from jobs.storage.jobs import Row, lock_jobs, update_job
+from jobs.storage.jobs import JobUpdate, Row, lock_jobs, update_jobs
 from jobs.storage.outbox import append_events, event_row
 
 DOUBLE_SUBMIT = "double_submit"
@@ -82,17 +82,16 @@ class Observer:
         """
         rows = lock_jobs(tx, (job_id for job_id, _ in pairs))
         folds = {job_id: _Fold(row, view_of(row)) for job_id, row in rows.items()}
-        verdicts = [self._fold(tx, _known(folds, job_id), seen) for job_id, seen in pairs]
-        for fold in folds.values():
-            self._write(tx, fold)
+        book = RunBook(tx, _runs_named(folds, pairs))
+        verdicts = [self._fold(_known(folds, job_id), seen, book) for job_id, seen in pairs]
+        _write(tx, list(folds.values()), book)
         return [
             Observed(verdict, folds[job_id].now_row, step, event_ids)
             for (job_id, _), (verdict, step, event_ids) in zip(pairs, verdicts, strict=True)
         ]
 
-    def _fold(self, tx: Transaction, fold: _Fold, seen: Observation) -> tuple[Verdict, Step | None, tuple[str, ...]]:
-        decision = self._decide(tx, fold, seen)
-        self._keep_run(tx, fold, seen)
+    def _fold(self, fold: _Fold, seen: Observation, book: RunBook) -> tuple[Verdict, Step | None, tuple[str, ...]]:
+        decision = _decide(fold, seen, book)
         fold.view = decision.job
         fold.changes |= {**decision.changes, **self._due_times(decision, seen, provider=fold.row["provider"])}
         fold.steps += bool(decision.changes)
@@ -100,27 +99,8 @@ class Observer:
             fold.history.append(transition_row(fold.row["id"], decision.step, seen))
         if decision.alarm is not None:
             fold.alarms.append((decision.alarm, seen))
-        event_ids = self._add_events(fold, decision, seen)
+        event_ids = _add_events(fold, decision, seen)
         return decision.verdict, decision.step, event_ids
-
-    def _decide(self, tx: Transaction, fold: _Fold, seen: Observation) -> Decision:
-        """Decides; a run that another job's attempt owns is a second run of this one, whatever it claims."""
-        if seen.provider_job_id is not None and fold.view.provider_job_id is None:
-            owner = find_attempt_by_run(tx, fold.row["provider"], seen.provider_job_id)
-            ours = (fold.row["id"], seen.attempt or fold.view.attempt)
-            if owner is not None and (owner["job_id"], owner["number"]) != ours:
-                words = f"run {seen.provider_job_id} belongs to job {owner['job_id']}, attempt {owner['number']}"
-                step = Step(fold.view.state, seen.state or fold.view.state, applied=False, reason=words)
-                return Decision(Verdict.OTHER_RUN, fold.view, step=step, alarm=words)
-        return decide(fold.view, seen)
-
-    def _keep_run(self, tx: Transaction, fold: _Fold, seen: Observation) -> None:
-        """The run's id stays on the attempt it was named for, even where that attempt is no longer current."""
-        if seen.provider_job_id is None:
-            return
-        if find_attempt_by_run(tx, fold.row["provider"], seen.provider_job_id) is None:
-            number = seen.attempt or fold.view.attempt
-            record_run(tx, job_id=fold.row["id"], number=number, provider_job_id=seen.provider_job_id, at=seen.at)
 
     def _due_times(self, decision: Decision, seen: Observation, *, provider: str) -> dict[str, Any]:
         policy = self._policies.get(provider, Policy())
@@ -142,32 +122,66 @@ class Observer:
     def _first_poll(self, policy: Policy, at: datetime) -> datetime:
         return at + poll_wait(0, base=policy.poll_base, cap=policy.poll_cap, rng=self._rng)
 
-    def _add_events(self, fold: _Fold, decision: Decision, seen: Observation) -> tuple[str, ...]:
-        if not decision.events:
-            return ()
-        first = fold.now_row["event_count"] + 1
-        fold.changes["event_count"] = first + len(decision.events) - 1
-        document = job_document(fold.now_row, with_input=False)
-        rows = [
-            event_row(
-                event_type,
-                tenant=fold.row["tenant"],
-                at=seen.at,
-                data={"job": document},
-                job_id=fold.row["id"],
-                provider=fold.row["provider"],
-                sequence=first + offset,
-            )
-            for offset, event_type in enumerate(decision.events)
-        ]
-        fold.events.extend(rows)
-        return tuple(str(row["id"]) for row in rows)
 
-    def _write(self, tx: Transaction, fold: _Fold) -> None:
-        if fold.changes:
-            update_job(tx, fold.row, fold.changes, steps=fold.steps)
-        append_transitions(tx, fold.history)
-        append_events(tx, fold.events)
+def _runs_named(folds: Mapping[str, _Fold], pairs: Sequence[tuple[str, Observation]]) -> list[tuple[str, str]]:
+    return [
+        (folds[job_id].row["provider"], seen.provider_job_id)
+        for job_id, seen in pairs
+        if seen.provider_job_id is not None and job_id in folds
+    ]
+
+
+def _decide(fold: _Fold, seen: Observation, book: RunBook) -> Decision:
+    """Decides; a run that another job's attempt owns is a second run of this one, whatever it claims.
+
+    The run's id stays on the attempt it was named for, even where that attempt is no longer the current one.
+    """
+    provider, run = fold.row["provider"], seen.provider_job_id
+    if run is None:
+        return decide(fold.view, seen)
+    ours = Owner(fold.row["id"], seen.attempt or fold.view.attempt)
+    owner = book.owner(provider, run)
+    if fold.view.provider_job_id is None and owner not in (None, ours):
+        return _foreign_run(fold, seen, owner)
+    book.enter(provider, run, ours, at=seen.at)
+    return decide(fold.view, seen)
+
+
+def _foreign_run(fold: _Fold, seen: Observation, owner: Owner | None) -> Decision:
+    whose = f"job {owner.job_id}, attempt {owner.attempt}" if owner else "nobody"
+    words = f"run {seen.provider_job_id} belongs to {whose}"
+    step = Step(fold.view.state, seen.state or fold.view.state, applied=False, reason=words)
+    return Decision(Verdict.OTHER_RUN, fold.view, step=step, alarm=words)
+
+
+def _add_events(fold: _Fold, decision: Decision, seen: Observation) -> tuple[str, ...]:
+    if not decision.events:
+        return ()
+    first = fold.now_row["event_count"] + 1
+    fold.changes["event_count"] = first + len(decision.events) - 1
+    document = job_document(fold.now_row, with_input=False)
+    rows = [
+        event_row(
+            event_type,
+            tenant=fold.row["tenant"],
+            at=seen.at,
+            data={"job": document},
+            job_id=fold.row["id"],
+            provider=fold.row["provider"],
+            sequence=first + offset,
+        )
+        for offset, event_type in enumerate(decision.events)
+    ]
+    fold.events.extend(rows)
+    return tuple(str(row["id"]) for row in rows)
+
+
+def _write(tx: Transaction, folds: Sequence[_Fold], book: RunBook) -> None:
+    update_jobs(tx, [JobUpdate(fold.row, fold.changes, fold.steps) for fold in folds if fold.changes])
+    book.write(tx)
+    append_transitions(tx, [row for fold in folds for row in fold.history])
+    append_events(tx, [row for fold in folds for row in fold.events])
+    for fold in folds:
         for words, seen in fold.alarms:
             _raise_alarm(tx, fold.row, words, seen)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -62,18 +62,51 @@ def update_attempt(
     return tx.execute(statement).rowcount == 1
 
 
-def record_run(tx: Transaction, *, job_id: str, number: int, provider_job_id: str, at: datetime) -> bool:
-    """Keeps a run's id on its attempt, once; False where the attempt has one already."""
+class NewRun(NamedTuple):
+    """A run that became known."""
+
+    job_id: str
+    number: int
+    provider_job_id: str
+    at: datetime
+
+
+def record_runs(tx: Transaction, runs: Sequence[NewRun]) -> None:
+    """Keeps the runs' ids on their attempts; an attempt that has one already keeps that."""
+    if not runs:
+        return
     statement = (
         sa.update(job_attempts)
         .where(
-            job_attempts.c.job_id == job_id,
-            job_attempts.c.number == number,
+            job_attempts.c.job_id == sa.bindparam("of_job"),
+            job_attempts.c.number == sa.bindparam("of_number"),
             job_attempts.c.provider_job_id.is_(None),
         )
-        .values(provider_job_id=provider_job_id, outcome="accepted", answered_at=at)
+        .values(provider_job_id=sa.bindparam("run"), outcome="accepted", answered_at=sa.bindparam("at"))
     )
-    return tx.execute(statement).rowcount == 1
+    tx.execute(statement, [dict(zip(("of_job", "of_number", "run", "at"), run, strict=True)) for run in runs])
+
+
+def list_run_owners(tx: Transaction, runs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int]]:
+    """The attempts that own some runs.
+
+    Args:
+        tx: The open transaction.
+        runs: Provider entry and provider job id of each.
+
+    Returns:
+        Job id and attempt number by run; runs nobody owns are missing.
+    """
+    wanted: dict[str, set[str]] = {}
+    for provider, run in runs:
+        wanted.setdefault(provider, set()).add(run)
+    columns = (job_attempts.c.provider_job_id, job_attempts.c.job_id, job_attempts.c.number)
+    owners: dict[tuple[str, str], tuple[str, int]] = {}
+    for provider, ids in wanted.items():
+        owned = job_attempts.c.provider_job_id.in_(sorted(ids))
+        for row in tx.rows(sa.select(*columns).where(job_attempts.c.provider == provider, owned)):
+            owners[provider, row["provider_job_id"]] = (row["job_id"], row["number"])
+    return owners
 
 
 def _one(tx: Transaction, *conditions: sa.ColumnElement[bool]) -> Row | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
@@ -99,6 +100,41 @@ def update_job(tx: Transaction, seen: Row, changes: Row, *, steps: int = 1) -> R
     if tx.execute(statement).rowcount != 1:
         raise Stale(f"job {seen['id']} changed since version {seen['version']}")
     return {**seen, **after}
+
+
+class JobUpdate(NamedTuple):
+    """What to write to one job: the row it was decided on, the columns, and how many changes they stand for."""
+
+    seen: Row
+    changes: Row
+    steps: int
+
+
+def update_jobs(tx: Transaction, updates: Sequence[JobUpdate]) -> None:
+    """The same for many jobs, a statement for each set of columns.
+
+    Raises:
+        Stale: One of the rows has changed since it was seen; the caller rolls all of them back.
+    """
+    groups: dict[frozenset[str], list[JobUpdate]] = {}
+    for update in updates:
+        groups.setdefault(frozenset(update.changes), []).append(update)
+    for columns, members in groups.items():
+        if tx.execute(_guarded_update(columns), [_parameters(update) for update in members]).rowcount != len(members):
+            raise Stale(f"one of {len(members)} jobs changed since it was read")
+
+
+@cache
+def _guarded_update(columns: frozenset[str]) -> sa.Update:
+    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in (*sorted(columns), "version")}
+    seen = (jobs.c.id == sa.bindparam("seen_id"), jobs.c.version == sa.bindparam("seen_version"))
+    return sa.update(jobs).where(*seen).values(values)
+
+
+def _parameters(update: JobUpdate) -> dict[str, Any]:
+    version = update.seen["version"]
+    new = {f"new_{name}": value for name, value in _plain(update.changes).items()}
+    return {**new, "new_version": version + update.steps, "seen_id": update.seen["id"], "seen_version": version}
 
 
 def _plain(changes: Row) -> dict[str, Any]:
