@@ -65,7 +65,7 @@ PROCESSES: tuple[Process, ...] = (
     ),
     Process(
         "worker-io",
-        f"{_WORKER} -n io@%h -Q {','.join(IO_QUEUES)} --concurrency 4 --loglevel info",
+        f"{_WORKER} -n io@%h -Q {','.join(IO_QUEUES)} --concurrency 8 --loglevel info",
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
         measures=True,
