@@ -6,6 +6,7 @@ Nothing else in the product chooses an implementation. A process calls :func:`bu
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -46,7 +47,7 @@ def build_runtime(configuration: Configuration | None = None) -> Runtime:
         clock=clock,
         database=Database.connect(chosen.settings.database_url, clock=clock),
         broker=CeleryBroker(chosen.settings.redis_url),
-        handlers=load_handlers(chosen.plugins),
+        handlers=load_handlers(chosen),
     )
     install(runtime)
     return runtime
@@ -82,13 +83,19 @@ def build_entries(configuration: Configuration, *, clock: Clock) -> Mapping[str,
     }
 
 
-def load_handlers(modules: tuple[str, ...]) -> HandlerRegistry:
+def load_handlers(configuration: Configuration) -> HandlerRegistry:
     """Imports the plugins, whose ``@on`` fills the registry.
+
+    Beside what is installed they are found in the folder of the configuration file, whatever folder each process of
+    the fleet was started in.
 
     Raises:
         ConfigError: Each module that cannot be imported, and why.
     """
-    faults = [fault for fault in map(_import_fault, modules) if fault]
+    folder = str(configuration.settings.config.expanduser().absolute().parent)
+    if configuration.plugins and folder not in sys.path:
+        sys.path.append(folder)
+    faults = [fault for fault in map(_import_fault, configuration.plugins) if fault]
     if faults:
         raise ConfigError(faults)
     return registry

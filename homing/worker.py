@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -15,10 +16,9 @@ from celery import signals
 
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
-from homing.composition import build_runtime
+from homing.composition import build_runtime, load_handlers
 from homing.redis_urls import connect
-from jobs.config.loading import load
-from jobs.config.settings import Settings
+from jobs.config.loading import Configuration, load
 from jobs.core.errors import ConfigError
 from jobs.services.runtime import Runtime
 from jobs.telemetry import configure_logging
@@ -32,13 +32,30 @@ from webhooks.incoming import sweep_inbox
 _log = structlog.get_logger(__name__)
 
 
-def settings_or_exit(environ: Mapping[str, str]) -> Settings:
-    """The settings; a bad configuration prints all its faults and ends the process with status 2."""
+@contextmanager
+def exiting_on_bad_configuration() -> Iterator[None]:
+    """A bad configuration prints all its faults and ends the process with status 2.
+
+    ``SystemExit`` passes through Celery's signals, which would log a ``ConfigError`` and go on: a worker without its
+    parts takes messages and fails each.
+    """
     try:
-        return load(environ).settings
+        yield
     except ConfigError as error:
         print(*error.faults, sep="\n", file=sys.stderr)  # noqa: T201 - the person who started us reads it
         raise SystemExit(2) from None
+
+
+def read_configuration(environ: Mapping[str, str]) -> Configuration:
+    """The configuration, or the end of the process."""
+    with exiting_on_bad_configuration():
+        return load(environ)
+
+
+def try_plugins(**_: Any) -> None:
+    """Before the first fork: a plugin that cannot be imported ends the worker, not child after child."""
+    with exiting_on_bad_configuration():
+        load_handlers(_configuration)
 
 
 def build_reconciler(runtime: Runtime) -> Reconciler:
@@ -56,7 +73,8 @@ class Child:
 
     def start(self, **_: Any) -> None:
         """After the fork: the parts, the sweeps, the watch."""
-        runtime = build_runtime()
+        with exiting_on_bad_configuration():
+            runtime = build_runtime(_configuration)
         ticking.install(build_reconciler(runtime))
         self._runtime = runtime
         self._watchdog = Watchdog(runtime.database, broker=runtime.broker)
@@ -88,17 +106,20 @@ def log_rejected(message: Any, exc: BaseException, **_: Any) -> None:
     _log.error("message rejected", error=repr(exc), content_type=getattr(message, "content_type", None))
 
 
+_configuration = read_configuration(os.environ)
 _child = Child()
+signals.worker_init.connect(try_plugins, weak=False)
 signals.worker_process_init.connect(_child.start, weak=False)
 signals.worker_process_shutdown.connect(_child.stop, weak=False)
 signals.task_failure.connect(log_failure, weak=False)
 signals.task_unknown.connect(log_unknown, weak=False)
 signals.task_rejected.connect(log_rejected, weak=False)
 
-_settings = settings_or_exit(os.environ)
 # With a receiver, Celery leaves logging alone; ours has one form for its lines and ours.
 signals.setup_logging.connect(
-    lambda **_: configure_logging(production=_settings.is_production), weak=False, dispatch_uid="homing.logging"
+    lambda **_: configure_logging(production=_configuration.settings.is_production),
+    weak=False,
+    dispatch_uid="homing.logging",
 )
 celery_guard.install()
-app = create_app(_settings.redis_url, include=task_modules(), is_current=True)
+app = create_app(_configuration.settings.redis_url, include=task_modules(), is_current=True)

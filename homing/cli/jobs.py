@@ -121,7 +121,7 @@ def resolve(
     job: JobId,
     action: Annotated[Literal["settle", "resubmit", "poll", "acknowledge"], typer.Argument(show_default=False)],
     reason: Annotated[str, typer.Option(help="Why; kept in the job's history.", show_default=False)],
-    state: Annotated[str | None, typer.Option(help="settle: succeeded, failed or canceled.")] = None,
+    state: Annotated[str | None, typer.Option(help="settle: running, succeeded, failed or canceled.")] = None,
     provider_job_id: Annotated[str | None, typer.Option(help="settle: the provider's id for the run.")] = None,
     as_json: JsonFlag = False,
 ) -> None:

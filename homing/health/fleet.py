@@ -66,7 +66,9 @@ def examine(database: Database, *, redis_fault: Callable[[], str | None]) -> Fle
     fault = redis_fault()
     health.redis = fault is None
     if fault is not None:
-        health.reasons.append(f"Redis does not answer ({fault}): work goes on at the pace of the sweeps")
+        health.reasons.append(
+            f"Redis does not answer ({fault}): webhooks are still stored; all other work waits for it"
+        )
     try:
         with database.read() as tx:
             _read_heartbeats(tx, health)

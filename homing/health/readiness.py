@@ -10,14 +10,13 @@ import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import timedelta
-from functools import cached_property
 
 import structlog
 
 from jobs.core.errors import JobsError
 from jobs.storage.counters import count_up
 from jobs.storage.database import Database
-from jobs.storage.migrations import current_version, newest_version
+from jobs.storage.migrations import current_version, is_usable
 
 PATIENCE = timedelta(seconds=1.9)
 _COUNTER = "readiness_checks"
@@ -34,6 +33,7 @@ class Readiness:
         self._patience_s = patience.total_seconds()
         self._lock = threading.Lock()
         self._try: Future[str | None] | None = None
+        self._usable: set[str | None] = set()  # schemas looked at before: reading our own line costs milliseconds
 
     def fault(self) -> str | None:
         """Why a webhook could not be committed now; None where it could."""
@@ -61,12 +61,10 @@ class Readiness:
 
     def _look(self) -> str | None:
         found = current_version(self._database)
-        if found != self._needed:
-            return f"the schema is at {found or 'nothing'}, this release needs {self._needed}: run `homing migrate`"
+        if found not in self._usable:
+            if not is_usable(found):
+                return f"the schema is at {found or 'nothing'}, this release needs a newer one: run `homing migrate`"
+            self._usable.add(found)
         with self._database.write() as tx:
             count_up(tx, _COUNTER)
         return None
-
-    @cached_property
-    def _needed(self) -> str:
-        return newest_version()

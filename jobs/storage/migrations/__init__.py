@@ -48,6 +48,16 @@ def newest_version() -> str:
     return head
 
 
+def is_usable(version: str | None) -> bool:
+    """Whether this release can work on a schema.
+
+    One it does not know is newer: during an upgrade the old processes go on while the new ones start, and a
+    migration only adds.
+    """
+    versions = {script.revision for script in ScriptDirectory.from_config(_configuration()).walk_revisions()}
+    return version is not None and (version == newest_version() or version not in versions)
+
+
 def _configuration() -> Config:
     configuration = Config()
     configuration.set_main_option("script_location", str(Path(__file__).parent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ def test_a_bad_configuration_prints_every_fault_and_ends_with_status_two(
     environ = {"HOMING_REDIS_URL": "http://x", "HOMING_DATABASE_URL": "mysql://x", "HOMING_REDIS_ULR": "redis://x"}
 
     with pytest.raises(SystemExit) as ended:
-        worker.settings_or_exit(environ)
+        worker.read_configuration(environ)
 
     assert ended.value.code == 2
     said = capsys.readouterr().err
@@ -37,11 +38,31 @@ def test_the_application_knows_every_task_that_has_a_queue() -> None:
     assert set(QUEUES) <= set(worker.app.tasks)
 
 
+def test_a_plugin_lies_beside_the_configuration_file_and_a_missing_one_ends_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A child without its handlers would take messages and fail each."""
+    config = tmp_path / "homing.toml"
+    monkeypatch.setattr("sys.path", list(sys.path))
+    (tmp_path / "plugin_beside_its_file.py").write_text("")
+    config.write_text('[plugins]\nmodules = ["plugin_beside_its_file"]')
+    monkeypatch.setattr(worker, "_configuration", load({"HOMING_CONFIG": str(config)}))
+    worker.try_plugins()
+    config.write_text('[plugins]\nmodules = ["plugin_that_is_nowhere"]')
+    monkeypatch.setattr(worker, "_configuration", load({"HOMING_CONFIG": str(config)}))
+
+    with pytest.raises(SystemExit) as ended:
+        worker.try_plugins()
+
+    assert ended.value.code == 2
+    assert "plugin_that_is_nowhere cannot be imported" in capsys.readouterr().err
+
+
 def test_a_child_has_parts_sweeps_and_a_watch_of_its_own(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {"HOMING_DATABASE_URL": sqlite_url, "HOMING_DATA_DIR": str(tmp_path)}
-    monkeypatch.setattr(worker, "build_runtime", lambda: build_from(load(environ)))
+    monkeypatch.setattr(worker, "build_runtime", lambda _read: build_from(load(environ)))
     child = worker.Child()
 
     child.start()
