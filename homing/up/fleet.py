@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +41,7 @@ class Fleet:
         self._held = held
         self._clock = clock
         self._stopping = threading.Event()
-        self._scratch = Scratch(Path(tempfile.mkdtemp(prefix="homing-")))
+        self._scratch = Scratch(folder.make_scratch(plan.data_dir))
         self._pid_files, self._command = self._prepare()
         self.running = _describe(plan)
         self._supervisor = self._start_supervisor()
@@ -105,6 +104,7 @@ class Fleet:
             self._end_the_rest()
             run_file.remove(self._plan.data_dir)
             shutil.rmtree(self._scratch.folder, ignore_errors=True)
+            (self._plan.data_dir / "scratch").unlink(missing_ok=True)
             self._held.close()
 
     def _prepare(self) -> tuple[Mapping[str, Path], Sequence[str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ from jobs.services import keys
 from jobs.storage.database import Database
 
 _KEY_FILE = "api_key"
+_SCRATCH_PREFIX = "homing-"
 
 
 def hold(data_dir: Path) -> io.FileIO:
@@ -50,6 +53,22 @@ def end_leftovers(data_dir: Path) -> None:
         except psutil.Error:
             continue  # gone, or not ours to look at
     run_file.remove(data_dir)
+
+
+def make_scratch(data_dir: Path) -> Path:
+    """A private temporary folder for this run; that of a runner which was killed is removed first.
+
+    Not below the data folder itself: supervisor's configuration cannot hold every path a person may choose.
+    """
+    link = data_dir / "scratch"
+    if link.is_symlink():
+        abandoned = link.readlink()
+        if abandoned.name.startswith(_SCRATCH_PREFIX):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        link.unlink()
+    made = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX))
+    link.symlink_to(made, target_is_directory=True)
+    return made
 
 
 def api_key(data_dir: Path, database_url: str) -> str:

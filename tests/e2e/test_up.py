@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -13,12 +14,22 @@ from pathlib import Path
 import pytest
 import requests
 
+from homing.up.processes import PROCESSES
 from tests.e2e.fleet_process import FleetProcess, are_gone
 from tests.services.waiting import wait_until
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("fleet")]
 
+
+def _children_of(name: str) -> int:
+    """How many children its command asks for."""
+    words = next(shlex.split(process.command) for process in PROCESSES if process.name == name)
+    option = "--workers" if "--workers" in words else "--concurrency"
+    return int(words[words.index(option) + 1])
+
+
 _NAMES = ("redis", "simulator", "web", "worker-events", "worker-io", "beat", "flower")
+_WITH_CHILDREN = ("web", "worker-events", "worker-io")
 # From the fault to a process that does its work again; the promise is 30 s.
 _HEALS_WITHIN_S = 30
 
@@ -31,13 +42,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetProcess]:
     started.stop()
 
 
-def _wait_for_children(fleet: FleetProcess, name: str, count: int) -> None:
+def _wait_for_children(fleet: FleetProcess, name: str) -> None:
+    count = _children_of(name)
     wait_until(lambda: len(fleet.pids(name)) == 1 + count, within_s=_HEALS_WITHIN_S, what=f"{count} of {name}")
 
 
 def test_run_json_describes_the_running_fleet_to_its_owner_only(fleet: FleetProcess) -> None:
-    for name, children in (("web", 2), ("worker-events", 2), ("worker-io", 4)):
-        _wait_for_children(fleet, name, children)
+    for name in _WITH_CHILDREN:
+        _wait_for_children(fleet, name)
 
     running = fleet.running
 
@@ -86,15 +98,15 @@ def test_a_main_process_killed_comes_back(fleet: FleetProcess, name: str) -> Non
     wait_until(fleet._answers, within_s=_HEALS_WITHIN_S, what="the API")
 
 
-@pytest.mark.parametrize(("name", "children"), [("web", 2), ("worker-events", 2), ("worker-io", 4)])
-def test_a_child_killed_comes_back(fleet: FleetProcess, name: str, children: int) -> None:
-    _wait_for_children(fleet, name, children)
+@pytest.mark.parametrize("name", _WITH_CHILDREN)
+def test_a_child_killed_comes_back(fleet: FleetProcess, name: str) -> None:
+    _wait_for_children(fleet, name)
     victim = fleet.pids(name)[1]
 
     os.kill(victim, signal.SIGKILL)
 
     wait_until(lambda: victim not in fleet.pids(name), within_s=_HEALS_WITHIN_S, what="run.json without it")
-    _wait_for_children(fleet, name, children)
+    _wait_for_children(fleet, name)
 
 
 def test_every_process_killed_once_while_jobs_run_and_all_jobs_come_home(fleet: FleetProcess) -> None:
@@ -149,7 +161,7 @@ def test_a_polite_stop_ends_everything_and_takes_run_json_away(tmp_path: Path) -
 def test_a_runner_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     fleet = FleetProcess(tmp_path)
     fleet.wait_ready()
-    _wait_for_children(fleet, "worker-io", 4)
+    _wait_for_children(fleet, "worker-io")
     pids = fleet.every_pid()
 
     fleet.process.kill()

@@ -46,6 +46,17 @@ def test_what_a_killed_runner_left_is_ended_and_strangers_are_not(tmp_path: Path
     stranger.wait()
 
 
+def test_the_scratch_of_a_killed_runner_is_removed_with_the_secrets_in_it(tmp_path: Path) -> None:
+    abandoned = folder.make_scratch(tmp_path)
+    (abandoned / "web.json").write_text("secret")
+
+    made = folder.make_scratch(tmp_path)
+
+    assert not abandoned.exists()
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    made.rmdir()
+
+
 def test_the_key_is_kept_over_restarts_and_private(tmp_path: Path, sqlite_url: str) -> None:
     first = folder.api_key(tmp_path, sqlite_url)
 
