@@ -26,7 +26,8 @@ _JOB = (
 )
 _STEP = (
     "INSERT INTO job_transitions"
-    " (job_id, from_state, to_state, source, at, attempt, provider_job_id, event_id, applied) VALUES (?, ?, ?, 'webhook', ?, ?, ?, ?, ?)"
+    " (job_id, from_state, to_state, source, at, attempt, provider_job_id, event_id, applied)"
+    " VALUES (?, ?, ?, 'webhook', ?, ?, ?, ?, ?)"
 )
 _OUT = (
     "INSERT INTO outbox (id, tenant, type, schema_version, job_id, provider, sequence, occurred_at, data, relay_tries)"

@@ -34,10 +34,10 @@ QUICK = Scale(
     repeats=2,
     load_s=1.0,
     drained=2_000,
-    naive_drained=400,
-    latency_s=2.0,
+    naive_drained=300,
+    latency_s=1.0,
     open_jobs=(10_000, 100_000),
-    idle_s=10.0,
+    idle_s=6.0,
     memory_events=3_000,
 )
 FULL = Scale(
