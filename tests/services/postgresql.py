@@ -23,6 +23,10 @@ from homing.up.redis_server import free_port
 from tests.services.waiting import wait_until
 
 _UNPRIVILEGED = "nobody"
+_END_OTHER_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 _START_S = 30
 # Only for speed: a test database need not survive a power cut. Constraints and locks are untouched.
 _FAST = (
@@ -77,6 +81,30 @@ class PostgresService:
 
     def drop(self, database: str) -> None:
         self._administer(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+
+    def wipe(self, database: str, *, like: str) -> bool:
+        """Empties a database and ends whatever sessions a test left on it.
+
+        Returns:
+            False where its tables or its schema version are no longer those of ``like``: drop it.
+        """
+        if self._shape(database) != self._shape(like):
+            return False
+        with self._session(database) as connection:
+            connection.execute(_END_OTHER_SESSIONS)
+            tables = [name for name, _ in self._shape(like) if name != "alembic_version"]
+            statements = ["SET session_replication_role = replica", *(f'DELETE FROM "{name}"' for name in tables)]
+            connection.execute("; ".join(statements).encode())
+        return True
+
+    def _shape(self, database: str) -> list[tuple[str, str]]:
+        with self._session(database) as connection:
+            tables = connection.execute("SELECT tablename, '' FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            version = connection.execute("SELECT 'alembic_version', version_num FROM alembic_version").fetchall()
+        return sorted(tables + version)
+
+    def _session(self, database: str) -> psycopg.Connection[tuple[str, str]]:
+        return psycopg.connect(self._conninfo.replace("dbname=postgres", f"dbname={database}"), autocommit=True)
 
     def _administer(self, statement: str) -> None:
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
