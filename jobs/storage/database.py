@@ -30,6 +30,15 @@ _STATEMENT_TIMEOUT_MS = 30_000
 # A row lock held by a stuck session must fail the waiter, not pile up every worker behind it.
 _LOCK_TIMEOUT_MS = 10_000
 
+# A database behind a cut cable answers nothing at all: without these a thread would wait for it for hours.
+_GIVE_UP_ON_DEAD_PEERS = {
+    "connect_timeout": _CONNECT_TIMEOUT_S,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds; ignored where the system has no such option
+}
+
 
 @dataclass(slots=True)
 class Transaction:
@@ -129,7 +138,7 @@ class Database:
             max_overflow=4,
             pool_timeout=_CONNECT_TIMEOUT_S,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": _CONNECT_TIMEOUT_S, "options": options, "application_name": "homing"},
+            connect_args={"options": options, "application_name": "homing", **_GIVE_UP_ON_DEAD_PEERS},
         )
         return cls(engine, clock=clock, lock=None)
 
