@@ -38,10 +38,10 @@ def claim_due(runtime: Runtime, kind: str, limit: int, *, premise: Premise = alw
     with runtime.database.write() as tx:
         premise(tx)
         due = {name: _due_of(tx, runtime, kind, provider=name, limit=limit) for name in sorted(runtime.providers)}
-        tokens = {job_id: new_token() for job_id in _take_turns(list(due.values()))[:limit]}
-        leased = set(lease_jobs(tx, tokens, until=tx.now + LEASE))
+        wanted, token = _take_turns(list(due.values()))[:limit], new_token()
+        leased = lease_jobs(tx, wanted, token=token, until=tx.now + LEASE)
         _spend(tx, runtime, due, leased)
-    return [(job_id, token) for job_id, token in tokens.items() if job_id in leased]
+    return [(job_id, token) for job_id in wanted if job_id in leased]
 
 
 def _due_of(tx: Transaction, runtime: Runtime, kind: str, *, provider: str, limit: int) -> list[str]:

@@ -127,7 +127,7 @@ def _take_lease(tx: Transaction, entry: ProviderEntry, *, job_id: str, held: str
     token, until = new_token(), tx.now + LEASE
     if held is not None:
         return token if swap_lease(tx, job_id, held=held, fresh=token, until=until) else None
-    if budgets.find_room(tx, entry, limit=1) < 1 or not lease_jobs(tx, {job_id: token}, until=until):
+    if budgets.find_room(tx, entry, limit=1) < 1 or not lease_jobs(tx, [job_id], token=token, until=until):
         return None
     budgets.take(tx, entry, 1)
     return token

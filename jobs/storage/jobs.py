@@ -163,17 +163,19 @@ def is_free(now: datetime) -> sa.ColumnElement[bool]:
     return sa.or_(jobs.c.lease_until.is_(None), jobs.c.lease_until <= now)
 
 
-def lease_jobs(tx: Transaction, tokens: Mapping[str, str], *, until: datetime) -> list[str]:
-    """Takes the leases of several jobs, each with its own fresh token.
+def lease_jobs(tx: Transaction, job_ids: Sequence[str], *, token: str, until: datetime) -> set[str]:
+    """Takes the leases of some jobs in one statement, under one fresh token: a lease is known by job and token.
 
     Returns:
         The ids whose lease was free.
     """
-    return [
-        job_id
-        for job_id, token in sorted(tokens.items())
-        if update_bookkeeping(tx, job_id, {"lease_token": token, "lease_until": until}, is_free(tx.now))
-    ]
+    statement = (
+        sa.update(jobs)
+        .where(jobs.c.id.in_(sorted(job_ids)), is_free(tx.now))
+        .values(lease_token=token, lease_until=until)
+        .returning(jobs.c.id)
+    )
+    return {row["id"] for row in tx.rows(statement)}
 
 
 def swap_lease(tx: Transaction, job_id: str, *, held: str, fresh: str, until: datetime) -> bool:

@@ -206,7 +206,7 @@ def test_whoever_works_on_the_old_attempt_loses_the_lease(
 ) -> None:
     job_id = waiting_job(database, "overdue", provider_job_id="p-1")
     with database.write() as tx:
-        lease_jobs(tx, {job_id: "held"}, until=clock.now() + timedelta(seconds=30))
+        lease_jobs(tx, [job_id], token="held", until=clock.now() + timedelta(seconds=30))
 
     decide(runtime, job_id, Action.RESUBMIT)
 
