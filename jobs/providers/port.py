@@ -36,6 +36,9 @@ class Capabilities:
         cancel: Whether a run can be canceled.
         callback_per_request: Whether a submit may name its own callback URL.
         webhook_is_hint: Whether an event only says "look", because its body is not bound by a signature.
+        lists_artifacts: Whether a success brings links to its result files.
+        polls_min_interval: A run is not read more often than this.
+        result_ttl: How long a result stays at the provider, or its link is good; None = not known, or for ever.
     """
 
     keys: KeyUse = KeyUse.NONE
@@ -44,6 +47,9 @@ class Capabilities:
     cancel: bool = True
     callback_per_request: bool = True
     webhook_is_hint: bool = False
+    lists_artifacts: bool = False
+    polls_min_interval: timedelta = timedelta(0)
+    result_ttl: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +90,14 @@ class WebhookReport:
         report: Its content; None for an event of no interest (another type, another system's object).
         delivery_id: The body's own id for the delivery, where the adapter declares one and it is usable.
         ignored_because: Why there is no report.
+        token: Our attempt's token, where a provider that calls one URL per account carries it in the body. It counts
+            only where the URL has none.
     """
 
     report: Report | None
     delivery_id: str | None = None
     ignored_because: str | None = None
+    token: str | None = None
 
 
 class Refused(Permanent):

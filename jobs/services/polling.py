@@ -206,7 +206,8 @@ def _wait(row: Row, work: Work, *, runtime: Runtime, tx: Transaction) -> timedel
     policy = work.entry.policy
     is_late = any(at is not None and at <= tx.now for at in (row["expected_at"], row["deadline_at"]))
     cap = max(policy.overdue_cap, policy.poll_cap) if is_late else policy.poll_cap
-    return poll_wait(work.tries, base=policy.poll_base, cap=cap, rng=runtime.rng)
+    wait = poll_wait(work.tries, base=policy.poll_base, cap=cap, rng=runtime.rng)
+    return max(wait, work.entry.adapter.capabilities.polls_min_interval)
 
 
 def _measure(work: Work, result: Polled, *, brought_home: bool) -> None:

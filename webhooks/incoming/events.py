@@ -99,7 +99,7 @@ def new_event(event_id: str, origin: Origin, *, raw: bytes, headers: Mapping[str
         reading: What the bytes say.
     """
     digest = hashlib.sha256(raw).hexdigest()
-    token = None if origin.token is None else clean(origin.token)
+    token = reading.token if origin.token is None else clean(origin.token)
     about = reading.provider_job_id or token
     delivery_id = origin.verified.delivery_id or reading.delivery_id
     return NewEvent(

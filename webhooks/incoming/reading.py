@@ -15,6 +15,7 @@ from webhooks.incoming.schema import InboxStatus
 #: A run's id is a key in our database; a longer text is none.
 _MAX_RUN_ID_CHARS = 255
 _MAX_DELIVERY_ID_CHARS = 255
+_MAX_TOKEN_CHARS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,14 @@ class Reading:
         reason: Why it is not accepted.
         report: What it says of a run; only where accepted.
         delivery_id: The body's own id for the delivery, where it has a usable one.
+        token: The attempt's token, where the body carries it.
     """
 
     status: InboxStatus
     reason: str | None = None
     report: Report | None = None
     delivery_id: str | None = None
+    token: str | None = None
 
     @property
     def provider_job_id(self) -> str | None:
@@ -71,7 +74,8 @@ def _read(adapter: Provider, body: object, headers: Mapping[str, str]) -> Readin
         return Reading(InboxStatus.IGNORED, said.ignored_because or "of no interest", delivery_id=delivery_id)
     if said.report.provider_job_id is not None and not _is_text(said.report.provider_job_id, _MAX_RUN_ID_CHARS):
         raise Unusable(f"the job's id is not a text of 1 to {_MAX_RUN_ID_CHARS} characters")
-    return Reading(InboxStatus.ACCEPTED, report=said.report, delivery_id=delivery_id)
+    token = said.token if _is_text(said.token, _MAX_TOKEN_CHARS) else None
+    return Reading(InboxStatus.ACCEPTED, report=said.report, delivery_id=delivery_id, token=token)
 
 
 def _said(adapter: Provider, body: Json | object, headers: Mapping[str, str]) -> WebhookReport:
