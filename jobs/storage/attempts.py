@@ -15,8 +15,19 @@ from jobs.storage.jobs import Row
 from jobs.storage.schema import job_attempts
 
 
-def insert_attempt(tx: Transaction, *, job_id: str, provider: str, number: int, at: datetime) -> Row:
-    """Opens an attempt with a key and a token of its own (I6)."""
+def insert_attempt(
+    tx: Transaction, *, job_id: str, provider: str, number: int, at: datetime, beyond_budget: bool = False
+) -> Row:
+    """Opens an attempt with a key and a token of its own (I6).
+
+    Args:
+        tx: The open transaction.
+        job_id: The job.
+        provider: Its provider entry.
+        number: From 1.
+        at: Now.
+        beyond_budget: A person wants it sent whatever the budget says.
+    """
     row = {
         "id": new_id("att", at=at),
         "job_id": job_id,
@@ -26,6 +37,7 @@ def insert_attempt(tx: Transaction, *, job_id: str, provider: str, number: int, 
         "token": new_token(),
         "tries": 0,
         "asks": 0,
+        "beyond_budget": beyond_budget,
         "created_at": at,
     }
     tx.execute(sa.insert(job_attempts).values(row))

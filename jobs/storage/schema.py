@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from jobs.core.observations import ReviewReason, Source
 from jobs.core.states import TERMINAL, JobState
+from jobs.storage import account_schema  # noqa: F401 - its tables belong to the same metadata
 from jobs.storage.metadata import Document, Instant, RowId, metadata
 
 
@@ -43,6 +44,7 @@ jobs = sa.Table(
     sa.Column("attempt", sa.Integer, nullable=False),  # number of the current attempt, from 1
     sa.Column("event_count", sa.Integer, nullable=False),  # the last sequence given to an event of this job
     sa.Column("adopt", sa.Text),  # provider id of a run we took charge of instead of submitting
+    sa.Column("model", sa.Text),  # the kind of work, as far as its duration goes
     # What was asked, and what came of it
     sa.Column("input", Document, nullable=False),
     sa.Column("output", Document),
@@ -73,6 +75,7 @@ jobs = sa.Table(
     sa.Column("next_alarm_at", Instant),  # the earliest of expected_at, review_at, deadline_at still ahead
     sa.Column("submit_tries", sa.Integer, nullable=False),
     sa.Column("poll_count", sa.Integer, nullable=False),
+    sa.Column("polled_at", Instant),  # the last read that found it open: it ended after that
     sa.Column("poll_failures", sa.Integer, nullable=False),  # in a row
     sa.Column("missing_reads", sa.Integer, nullable=False),  # status reads answered "gone", in a row
     sa.Column("cancel_tries", sa.Integer, nullable=False),
@@ -114,6 +117,8 @@ job_attempts = sa.Table(
     sa.Column("outcome", sa.Text),
     sa.Column("provider_job_id", sa.Text),
     sa.Column("error", Document),
+    sa.Column("cost", sa.Float),  # the most the provider has said it costs
+    sa.Column("beyond_budget", sa.Boolean, nullable=False),  # a person wants it sent whatever the budget says
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("answered_at", Instant),
     sa.CheckConstraint("outcome IS NULL OR outcome IN ('accepted', 'refused', 'unknown')", name="outcome"),
@@ -123,6 +128,32 @@ job_attempts = sa.Table(
     sa.UniqueConstraint("provider", "token"),
     # A run belongs to one attempt.
     unique_where("uq_job_attempts_run", ("provider", "provider_job_id"), "provider_job_id IS NOT NULL"),
+)
+
+extra_runs = sa.Table(
+    "extra_runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id"), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),  # whose submit it came of
+    sa.Column("provider", sa.Text, nullable=False),
+    sa.Column("provider_job_id", sa.Text, nullable=False),
+    sa.Column("state", sa.Text),  # as the provider last said
+    sa.Column("cost", sa.Float),
+    sa.Column("tries", sa.Integer, nullable=False),  # counted before each, since the last time a person asked
+    sa.Column("next_check_at", Instant),  # NULL once it is settled
+    sa.Column("lease_token", sa.Text),
+    sa.Column("lease_until", Instant),
+    sa.Column("settled", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("found_at", Instant, nullable=False),
+    sa.Column("settled_at", Instant),
+    sa.CheckConstraint("settled IS NULL OR settled IN ('ended', 'not_ours', 'left')", name="settled"),
+    # What is settled is not worked on.
+    sa.CheckConstraint("settled IS NULL OR next_check_at IS NULL", name="no_work_after_end"),
+    # A run is dealt with once, however often it is reported.
+    sa.UniqueConstraint("provider", "provider_job_id"),
+    due_index("extra_runs", "next_check_at"),
 )
 
 job_transitions = sa.Table(

@@ -58,6 +58,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
     )
     op.create_table(
+        "durations",
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("samples_s", sa.JSON(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("provider", "model", name=op.f("pk_durations")),
+    )
+    op.create_table(
         "handler_runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("event_id", sa.Text(), nullable=False),
@@ -99,6 +107,7 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("event_count", sa.Integer(), nullable=False),
         sa.Column("adopt", sa.Text(), nullable=True),
+        sa.Column("model", sa.Text(), nullable=True),
         sa.Column("input", sa.JSON(), nullable=False),
         sa.Column("output", sa.JSON(), nullable=True),
         sa.Column("error", sa.JSON(), nullable=True),
@@ -125,6 +134,7 @@ def upgrade() -> None:
         sa.Column("next_alarm_at", sa.BigInteger(), nullable=True),
         sa.Column("submit_tries", sa.Integer(), nullable=False),
         sa.Column("poll_count", sa.Integer(), nullable=False),
+        sa.Column("polled_at", sa.BigInteger(), nullable=True),
         sa.Column("poll_failures", sa.Integer(), nullable=False),
         sa.Column("missing_reads", sa.Integer(), nullable=False),
         sa.Column("cancel_tries", sa.Integer(), nullable=False),
@@ -229,6 +239,55 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_provider_accounts")),
     )
     op.create_table(
+        "provider_standings",
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("recent", sa.JSON(), nullable=False),
+        sa.Column("degraded_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("provider", name=op.f("pk_provider_standings")),
+    )
+    op.create_table(
+        "spend",
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("currency", sa.Text(), nullable=False),
+        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("amount", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("provider", "tenant", "currency", "day", name=op.f("pk_spend")),
+    )
+    op.create_table(
+        "extra_runs",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("provider_job_id", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=True),
+        sa.Column("cost", sa.Float(), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("next_check_at", sa.BigInteger(), nullable=True),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("settled", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("found_at", sa.BigInteger(), nullable=False),
+        sa.Column("settled_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "settled IS NULL OR settled IN ('ended', 'not_ours', 'left')", name=op.f("ck_extra_runs_settled")
+        ),
+        sa.CheckConstraint("settled IS NULL OR next_check_at IS NULL", name=op.f("ck_extra_runs_no_work_after_end")),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_extra_runs_job_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_extra_runs")),
+        sa.UniqueConstraint("provider", "provider_job_id", name=op.f("uq_extra_runs_provider_provider_job_id")),
+    )
+    op.create_index(
+        "ix_extra_runs_next_check_at",
+        "extra_runs",
+        ["next_check_at"],
+        unique=False,
+        sqlite_where=sa.text("next_check_at IS NOT NULL"),
+        postgresql_where=sa.text("next_check_at IS NOT NULL"),
+    )
+    op.create_table(
         "idempotency_keys",
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
@@ -312,6 +371,8 @@ def upgrade() -> None:
         sa.Column("outcome", sa.Text(), nullable=True),
         sa.Column("provider_job_id", sa.Text(), nullable=True),
         sa.Column("error", sa.JSON(), nullable=True),
+        sa.Column("cost", sa.Float(), nullable=True),
+        sa.Column("beyond_budget", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("answered_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
@@ -406,6 +467,15 @@ def downgrade() -> None:
     op.drop_index("ix_inbox_events_job_id", table_name="inbox_events")
     op.drop_table("inbox_events")
     op.drop_table("idempotency_keys")
+    op.drop_index(
+        "ix_extra_runs_next_check_at",
+        table_name="extra_runs",
+        sqlite_where=sa.text("next_check_at IS NOT NULL"),
+        postgresql_where=sa.text("next_check_at IS NOT NULL"),
+    )
+    op.drop_table("extra_runs")
+    op.drop_table("spend")
+    op.drop_table("provider_standings")
     op.drop_table("provider_accounts")
     op.drop_index(
         "ix_outbox_unrelayed",
@@ -455,6 +525,7 @@ def downgrade() -> None:
         postgresql_where=sa.text("next_try_at IS NOT NULL"),
     )
     op.drop_table("handler_runs")
+    op.drop_table("durations")
     op.drop_index(
         "uq_dead_letters_open",
         table_name="dead_letters",
