@@ -48,7 +48,14 @@ class AdapterDefaults:
 
 
 #: The adapters of this release by the name an entry gives them.
-ADAPTERS = {"simulator": AdapterDefaults()}
+ADAPTERS = {
+    "simulator": AdapterDefaults(),
+    "assemblyai": AdapterDefaults("https://api.assemblyai.com", "shared-secret"),
+    "elevenlabs": AdapterDefaults("https://api.elevenlabs.io", "elevenlabs"),
+    "heygen": AdapterDefaults("https://api.heygen.com", "hmac-body"),
+    "mux": AdapterDefaults("https://api.mux.com", "stripe"),
+    "runway": AdapterDefaults("https://api.dev.runwayml.com", "none"),
+}
 
 
 class PollConfig(BaseModel):

@@ -10,12 +10,24 @@ from jobs.config.providers import ProviderConfig
 from jobs.core.errors import ConfigError
 from jobs.core.suggestions import did_you_mean
 from jobs.net.http import HttpClient
+from jobs.providers.assemblyai import AssemblyAIProvider
+from jobs.providers.elevenlabs import ElevenLabsProvider
+from jobs.providers.heygen import HeyGenProvider
+from jobs.providers.mux import MuxProvider
 from jobs.providers.port import Provider
+from jobs.providers.runway import RunwayProvider
 from jobs.providers.simulator import SimulatorProvider
 
 Factory: TypeAlias = Callable[[ProviderConfig, HttpClient, Clock], Provider]
 
-FACTORIES: Mapping[str, Factory] = {"simulator": SimulatorProvider}
+FACTORIES: Mapping[str, Factory] = {
+    "simulator": SimulatorProvider,
+    "assemblyai": AssemblyAIProvider,
+    "elevenlabs": ElevenLabsProvider,
+    "heygen": HeyGenProvider,
+    "mux": MuxProvider,
+    "runway": RunwayProvider,
+}
 
 
 def build_adapter(config: ProviderConfig, client: HttpClient, clock: Clock) -> Provider:
