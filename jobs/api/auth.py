@@ -6,6 +6,7 @@ from flask import Blueprint, g, request
 
 from jobs.api.context import principal, runtime
 from jobs.core.errors import Forbidden
+from jobs.core.text import clean
 from jobs.services.keys import Role, authenticate
 
 #: Bodies of API requests; a job's input should name its files, not contain them.
@@ -32,5 +33,6 @@ def require(role: Role) -> None:
 
 def _admit() -> None:
     request.max_content_length = MAX_BODY_BYTES
+    request.view_args = clean(request.view_args)  # no database can be asked for an id with a U+0000 in it
     g.principal = authenticate(runtime().database, request.headers.get("Authorization"))
     require(Role.VIEWER if request.method in _READING else Role.OPERATOR)

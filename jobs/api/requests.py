@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Request
+from werkzeug.datastructures import ImmutableMultiDict
 from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.utils import cached_property
 
 from jobs.core import text
 
 
 class StrictRequest(Request):
-    """A request whose JSON is read like a provider's: UTF-8, no NaN, no deep nesting, clean text."""
+    """A request whose JSON is read like a provider's: UTF-8, no NaN, no deep nesting, clean text.
+
+    Its query string is cleaned alike: PostgreSQL takes no U+0000, not even to look for it.
+    """
+
+    @cached_property
+    def args(self) -> ImmutableMultiDict[str, str]:
+        """The query string's fields, as clean text."""
+        return ImmutableMultiDict([(name, text.clean(value)) for name, value in super().args.items(multi=True)])
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:  # noqa: ARG002
         """The body, or None where it is empty.
