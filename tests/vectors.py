@@ -17,6 +17,12 @@ NOW = datetime.fromtimestamp(T, UTC)
 TEXT_SECRET = "field-log-test-secret-01"
 WHSEC_SECRET = "whsec_ZmllbGQtbG9nLXRlc3Qtc2VjcmV0LTAx"
 
+#: An Ed25519 pair of the Standard Webhooks examples, in its two spellings there and as a JSON Web Key writes them.
+WHPK_SECRET = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
+WHSK_SECRET = "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+FAL_PUBLIC = "1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4"
+FAL_PRIVATE = "6Xb_dCcHpPea21PS1N9VY_NZW723CEc77N4rJCubMbc"
+
 
 @dataclass(frozen=True, slots=True)
 class Vector:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 
+from jobs.core.signatures.ed25519 import private_key, public_key
 from jobs.core.signatures.scheme import Secret
 
 #: Shortest decoded key that is taken: below 128 bits a recorded signature can be searched for its key.
@@ -18,30 +19,57 @@ MIN_KEY_BYTES = 16
 MIN_TEXT_CHARS = 8
 
 _PREFIX = "whsec_"
+_PUBLIC = "whpk_"
+_PRIVATE = "whsk_"
 _PASTED = "v1,"
 
 
-def decode_whsec(text: str) -> Secret:
-    """Return the key of a Standard Webhooks secret: base64 after an optional `whsec_`.
+def read_standard_secret(text: str) -> Secret:
+    """Return a receiver's key: `whsec_` (shared), or `whpk_` (the sender's public key), base64 behind it.
 
     Raises:
         ValueError: the fault, in words.
 
-    Source: Standard Webhooks specification, "Symmetric signatures".
+    Source: Standard Webhooks specification, "Symmetric signatures" and "Asymmetric signatures".
     """
     trimmed = _trimmed(text)
-    if trimmed.startswith(("whpk_", "whsk_")):
-        raise ValueError("is an Ed25519 key (whpk_/whsk_); this scheme takes a shared secret (whsec_…)")
-    encoded = trimmed.removeprefix(_PREFIX)
-    if not encoded:
-        raise ValueError("holds nothing after whsec_")
-    try:
-        key = base64.b64decode(encoded.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise ValueError("is not base64 after whsec_ (a character is wrong, or its end was cut)") from None
-    if len(key) < MIN_KEY_BYTES:
-        raise ValueError(f"is only {len(key)} bytes long when decoded; at least {MIN_KEY_BYTES} are needed")
-    return Secret(key)
+    if trimmed.startswith(_PRIVATE):
+        raise ValueError("is the sender's private key (whsk_…); a receiver takes the public one (whpk_…)")
+    if trimmed.startswith(_PUBLIC):
+        return public_key(_decode(trimmed, _PUBLIC))
+    return _shared(trimmed)
+
+
+def read_standard_signing_secret(text: str) -> Secret:
+    """Return a sender's key: `whsec_` (shared), or `whsk_` (its private key), base64 behind it.
+
+    Raises:
+        ValueError: the fault, in words.
+    """
+    trimmed = _trimmed(text)
+    if trimmed.startswith(_PUBLIC):
+        raise ValueError("is a public key (whpk_…), which signs nothing; a sender takes the private one (whsk_…)")
+    if trimmed.startswith(_PRIVATE):
+        return private_key(_decode(trimmed, _PRIVATE))
+    return _shared(trimmed)
+
+
+def read_public_key(text: str) -> Secret:
+    """Return an Ed25519 public key written in base64 or base64url, padded or not.
+
+    Raises:
+        ValueError: the fault, in words.
+    """
+    return public_key(_decode_key(_trimmed(text)))
+
+
+def read_private_key(text: str) -> Secret:
+    """Return an Ed25519 private key written in base64 or base64url, padded or not.
+
+    Raises:
+        ValueError: the fault, in words.
+    """
+    return private_key(_decode_key(_trimmed(text)))
 
 
 def read_text_secret(text: str) -> Secret:
@@ -67,3 +95,28 @@ def _trimmed(text: str) -> str:
     if trimmed.startswith(_PASTED):
         raise ValueError("begins with 'v1,', which belongs to a signature; leave it out")
     return trimmed
+
+
+def _shared(trimmed: str) -> Secret:
+    key = _decode(trimmed, _PREFIX)
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"is only {len(key)} bytes long when decoded; at least {MIN_KEY_BYTES} are needed")
+    return Secret(key)
+
+
+def _decode(text: str, prefix: str) -> bytes:
+    encoded = text.removeprefix(prefix)
+    if not encoded:
+        raise ValueError(f"holds nothing after {prefix}")
+    try:
+        return base64.b64decode(encoded.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ValueError(f"is not base64 after {prefix} (a character is wrong, or its end was cut)") from None
+
+
+def _decode_key(text: str) -> bytes:
+    standard = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(standard.encode("ascii") + b"=" * (-len(standard) % 4), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ValueError("is not base64 (a character is wrong, or its end was cut)") from None
