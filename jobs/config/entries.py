@@ -83,10 +83,12 @@ class _Entry:
         values = {key: value for key, value in entry.items() if key in ProviderConfig.model_fields}
         if isinstance(poll := values.get("poll"), dict):
             values["poll"] = {key: poll[key] for key in ("base", "cap", "overdue_cap") if key in poll}
-        if adapter.base_url is None and "base_url" not in values:
+        if adapter.base_url is None and adapter.needs_base_url and "base_url" not in values:
             self.faults.append(f"{self._where}.base_url is missing: where does this provider listen?")
         values.setdefault("base_url", adapter.base_url or "http://missing.invalid")
         scheme = str(values.setdefault("webhook_scheme", adapter.webhook_scheme))
+        if scheme == adapter.webhook_scheme:
+            values = {**adapter.webhook_settings, **values}
         values["webhook_secrets"] = self._webhook_secrets(scheme, values.get("webhook_secrets", []))
         if "api_token" in values:
             values["api_token"] = self._secret("api_token", values["api_token"])

@@ -15,7 +15,7 @@ LATER_PROVIDER_KEYS = (
     "finish", "budget", "private_addresses", "artifacts",
     "auth", "secrets", "submit", "status", "cancel", "webhook", "states",
 )  # fmt: skip
-LATER_ADAPTERS = ("declarative", "events")
+LATER_ADAPTERS = ("declarative",)
 
 _NOT_YET = "is not in this release; remove it"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Literal, Self, TypeAlias
@@ -18,10 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from jobs.config.signing import SCHEME_SETTINGS, options_from, signing_faults
 from jobs.config.urls import check_web_url
 from jobs.core.durations import parse_duration, parse_rate
 from jobs.core.policy import DEFAULT_DEADLINE, OnDeadline, Policy
-from jobs.core.signatures import SchemeOptions, Secret
+from jobs.core.signatures import SCHEMES, SchemeOptions, Secret
 
 
 def _positive(value: timedelta) -> timedelta:
@@ -31,6 +33,7 @@ def _positive(value: timedelta) -> timedelta:
 
 
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(parse_duration), AfterValidator(_positive)]
+HeaderName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 Rate: TypeAlias = Annotated[float, BeforeValidator(parse_rate)]
 
 
@@ -41,19 +44,33 @@ class AdapterDefaults:
     Attributes:
         base_url: the provider's own address; none: the entry must name one.
         webhook_scheme: how it signs.
+        webhook_settings: what it does its own way when it signs so, as an entry would write it (`webhook_header` …).
+        needs_base_url: whether there is anything to call.
     """
 
     base_url: str | None = None
     webhook_scheme: str = "standard-webhooks"
+    webhook_settings: Mapping[str, object] = field(default_factory=dict)
+    needs_base_url: bool = True
 
 
+#: No prefix, and an id in a header that is not signed (third-party: one recent v3 integration).
+HEYGEN_SIGNING = {
+    "webhook_header": "Heygen-Signature",
+    "webhook_prefix": "",
+    "webhook_delivery_id_header": "Heygen-Event-Id",
+}
 #: The adapters of this release by the name an entry gives them.
 ADAPTERS = {
     "simulator": AdapterDefaults(),
     "assemblyai": AdapterDefaults("https://api.assemblyai.com", "shared-secret"),
     "elevenlabs": AdapterDefaults("https://api.elevenlabs.io", "elevenlabs"),
-    "heygen": AdapterDefaults("https://api.heygen.com", "hmac-body"),
-    "mux": AdapterDefaults("https://api.mux.com", "stripe"),
+    "events": AdapterDefaults(needs_base_url=False),
+    "heygen": AdapterDefaults("https://api.heygen.com", "hmac-body", HEYGEN_SIGNING),
+    "mux": AdapterDefaults("https://api.mux.com", "stripe", {"webhook_header": "Mux-Signature"}),
+    "fal": AdapterDefaults("https://queue.fal.run", "fal"),
+    "openai": AdapterDefaults("https://api.openai.com/v1"),
+    "replicate": AdapterDefaults("https://api.replicate.com"),
     "runway": AdapterDefaults("https://api.dev.runwayml.com", "none"),
 }
 
@@ -84,6 +101,16 @@ class ProviderConfig(BaseModel):
         api_token: our credential there.
         webhook_secrets: newest first; each is accepted.
         webhook_header: the signature's header, where the sender renames it.
+        webhook_timestamp_header: the timestamp's header, likewise.
+        webhook_prefix: what stands before the digest.
+        webhook_encoding: how the digest is written.
+        webhook_algorithm: the digest of an account that may choose.
+        webhook_tolerance: how far a signed timestamp may be from our clock, either way.
+        webhook_timestamp_unit: what the sender counts in.
+        webhook_delivery_id_header: the header with the delivery's id, where the scheme has no place for one.
+        webhook_delivery_id_field: the field of a JSON body with the delivery's id, dots leading inwards (events).
+        jwks_url: where the sender's public keys are, instead of the scheme's own address.
+        kind: what a job of this account is, where its provider has several kinds (openai).
         expected: usual duration of a job.
         idempotency: what the provider does with an idempotency key it has seen (simulator).
         idempotency_window: how long it remembers a key, from the first send (simulator).
@@ -98,7 +125,17 @@ class ProviderConfig(BaseModel):
     api_token: SecretStr | None = None
     webhook_scheme: str
     webhook_secrets: tuple[Secret, ...] = Field((), repr=False)
-    webhook_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")] | None = None
+    webhook_header: HeaderName | None = None
+    webhook_timestamp_header: HeaderName | None = None
+    webhook_prefix: Annotated[str, Field(pattern=r"^[ -~]{0,50}$")] | None = None
+    webhook_encoding: Literal["hex", "base64"] | None = None
+    webhook_algorithm: Literal["sha1", "sha256"] | None = None
+    webhook_tolerance: Duration | None = None
+    webhook_timestamp_unit: Literal["s", "ms"] | None = None
+    webhook_delivery_id_header: HeaderName | None = None
+    webhook_delivery_id_field: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+){0,9}$", max_length=200)] | None = None
+    jwks_url: Annotated[str, AfterValidator(check_web_url)] | None = None
+    kind: Literal["batch", "response", "fine-tune"] | None = None
     expected: Duration | None = None
     review_after: Duration | None = None
     deadline: Duration = DEFAULT_DEADLINE
@@ -126,6 +163,17 @@ class ProviderConfig(BaseModel):
             raise ValueError("review_after is shorter than expected")
         return self
 
+    @model_validator(mode="after")
+    def _check_signing(self) -> Self:
+        given = (name for name in self.model_fields_set if getattr(self, name) is not None)
+        if faults := list(signing_faults(self.webhook_scheme, sorted(given))):
+            raise ValueError("; ".join(faults))
+        if self.adapter == "events" and self.webhook_scheme == "none":
+            raise ValueError("adapter 'events' needs a webhook_scheme that proves its sender; 'none' proves nothing")
+        if self.webhook_delivery_id_field is not None and self.adapter != "events":
+            raise ValueError("webhook_delivery_id_field is for adapter 'events'; others know where their id is")
+        return self
+
     @cached_property
     def policy(self) -> Policy:
         """The rules of time and load."""
@@ -144,4 +192,12 @@ class ProviderConfig(BaseModel):
     @cached_property
     def scheme_options(self) -> SchemeOptions:
         """What its sender does its own way when it signs."""
-        return SchemeOptions(header=self.webhook_header)
+        return options_from({name: getattr(self, name) for name in SCHEME_SETTINGS})
+
+    @cached_property
+    def key_set_url(self) -> str | None:
+        """Where its sender's public keys are fetched; none where its secrets are configured."""
+        scheme = SCHEMES.get(self.webhook_scheme)
+        if scheme is None or scheme.key_set_url is None or self.webhook_secrets:
+            return None
+        return self.jwks_url or scheme.key_set_url

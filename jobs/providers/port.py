@@ -37,7 +37,9 @@ class Capabilities:
         callback_per_request: Whether a submit may name its own callback URL.
         webhook_is_hint: Whether an event only says "look", because its body is not bound by a signature.
         lists_artifacts: Whether a success brings links to its result files.
+        address_field: The field of the job's input without which a run's id does not lead to it.
         polls_min_interval: A run is not read more often than this.
+        receives_only: It is no job provider: it takes no submits, and its events are handed on, whatever their body.
         result_ttl: How long a result stays at the provider, or its link is good; None = not known, or for ever.
     """
 
@@ -48,8 +50,15 @@ class Capabilities:
     callback_per_request: bool = True
     webhook_is_hint: bool = False
     lists_artifacts: bool = False
+    address_field: str | None = None
     polls_min_interval: timedelta = timedelta(0)
     result_ttl: timedelta | None = None
+    receives_only: bool = False
+
+    def address(self, provider_job_id: str, inputs: Json) -> str:
+        """What ``status`` and ``cancel`` are called with: the id, behind the input's field where one is needed."""
+        value = inputs.get(self.address_field) if self.address_field and isinstance(inputs, Mapping) else None
+        return f"{value}/{provider_job_id}" if isinstance(value, str) and value else provider_job_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class WebhookReport:
         report: Its content; None for an event of no interest (another type, another system's object).
         delivery_id: The body's own id for the delivery, where the adapter declares one and it is usable.
         ignored_because: Why there is no report.
+        is_hint: This event only says "look", whatever its provider's others say.
         token: Our attempt's token, where a provider that calls one URL per account carries it in the body. It counts
             only where the URL has none.
     """
@@ -98,6 +108,7 @@ class WebhookReport:
     delivery_id: str | None = None
     ignored_because: str | None = None
     token: str | None = None
+    is_hint: bool = False
 
 
 class Refused(Permanent):

@@ -12,9 +12,13 @@ from jobs.core.suggestions import did_you_mean
 from jobs.net.http import HttpClient
 from jobs.providers.assemblyai import AssemblyAIProvider
 from jobs.providers.elevenlabs import ElevenLabsProvider
+from jobs.providers.events import EventSender
+from jobs.providers.fal import FalProvider
 from jobs.providers.heygen import HeyGenProvider
 from jobs.providers.mux import MuxProvider
+from jobs.providers.openai import OpenAIProvider
 from jobs.providers.port import Provider
+from jobs.providers.replicate import ReplicateProvider
 from jobs.providers.runway import RunwayProvider
 from jobs.providers.simulator import SimulatorProvider
 
@@ -24,8 +28,12 @@ FACTORIES: Mapping[str, Factory] = {
     "simulator": SimulatorProvider,
     "assemblyai": AssemblyAIProvider,
     "elevenlabs": ElevenLabsProvider,
+    "events": EventSender,
     "heygen": HeyGenProvider,
     "mux": MuxProvider,
+    "fal": FalProvider,
+    "openai": OpenAIProvider,
+    "replicate": ReplicateProvider,
     "runway": RunwayProvider,
 }
 

@@ -50,7 +50,7 @@ def faults_of(run: Callable[[], object]) -> tuple[str, ...]:
 
 def test_every_key_of_an_entry_becomes_a_value(load_text: Loader) -> None:
     text = GOOD + (
-        'tenant = "acme"\napi_token = "token"\nwebhook_header = "X-Sig"\nexpected = "90s"\nreview_after = "5m"\n'
+        'tenant = "acme"\napi_token = "token"\nwebhook_tolerance = "1m"\nexpected = "90s"\nreview_after = "5m"\n'
         'deadline = "2h"\non_deadline = "fail"\npoll = { base = "2s", cap = "30s", overdue_cap = "5m" }\n'
         'rate_limit = "10/s"\nconcurrency = 50\nidempotency = "none"\nidempotency_window = "1h"\nsearch = false\n'
     )
@@ -62,7 +62,7 @@ def test_every_key_of_an_entry_becomes_a_value(load_text: Loader) -> None:
     assert config.api_token is not None
     assert config.api_token.get_secret_value() == "token"
     assert config.webhook_secrets[0].key == b"simulator-demo-secret-001"
-    assert config.scheme_options.header == "X-Sig"
+    assert config.scheme_options.tolerance == timedelta(minutes=1)
     policy = config.policy
     assert (policy.expected, policy.review_after) == (timedelta(seconds=90), timedelta(minutes=5))
     assert (policy.deadline, policy.on_deadline) == (timedelta(hours=2), OnDeadline.FAIL)

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jobs.core.errors import ConfigError, SignatureError
-from jobs.core.signatures import SCHEMES, Binding, SchemeOptions, parse_secrets, sign, verify
+from jobs.core.signatures import SCHEMES, Binding, SchemeOptions, Secret, parse_secrets, sign, verify
 from tests.vectors import FAL_PRIVATE, FAL_PUBLIC, NOW, TEXT_SECRET, WHPK_SECRET, WHSEC_SECRET, WHSK_SECRET
 
 pytestmark = pytest.mark.invariant("I9")
@@ -28,7 +28,7 @@ class Party:
     verifies: str = TEXT_SECRET
 
     @property
-    def secrets(self) -> tuple[object, ...]:
+    def secrets(self) -> tuple[Secret, ...]:
         return parse_secrets(self.scheme, [self.verifies])
 
 
