@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from homing.up.ports import free_port
 from homing.up.processes import PROCESSES
-from homing.up.redis_server import free_port
 from tests.services.waiting import wait_until
 
 PRODUCT = "homing.web:create_app"

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from homing.up import processes
 from homing.up.options import FleetOptions
+from homing.up.ports import free_port
 from homing.up.processes import Process
-from homing.up.redis_server import RedisPlace, find_redis, free_port, redis_command
+from homing.up.redis_server import RedisPlace, find_redis, redis_command
 from homing.up.supervision import Program
 from jobs.config import loading
 from jobs.core.errors import ConfigError

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,14 +91,6 @@ def find_place(folder: Path) -> RedisPlace | None:
     if not settings.get("port", "").isdigit() or "requirepass" not in settings:
         return None
     return RedisPlace(folder, int(settings["port"]), settings["requirepass"])
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _settings(place: RedisPlace) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from homing.up.redis_server import free_port
+from homing.up.ports import free_port
 from jobs.clock import FakeClock
 from jobs.storage.database import Database
 from tests.services.waiting import wait_until

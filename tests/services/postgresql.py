@@ -19,7 +19,7 @@ from typing import Any
 
 import psycopg
 
-from homing.up.redis_server import free_port
+from homing.up.ports import free_port
 from tests.services.waiting import wait_until
 
 _UNPRIVILEGED = "nobody"

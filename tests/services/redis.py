@@ -11,7 +11,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from homing.up.redis_server import RedisPlace, find_redis, free_port, redis_command
+from homing.up.ports import free_port
+from homing.up.redis_server import RedisPlace, find_redis, redis_command
 from tests.services.waiting import wait_until
 
 _START_S = 10

@@ -189,7 +189,7 @@ def test_a_writer_of_ours_that_is_stuck_is_503_within_two_seconds(sqlite_url: st
 
 
 def test_a_postgresql_that_is_not_there_is_503_within_two_seconds(clock: FakeClock) -> None:
-    from homing.up.redis_server import free_port
+    from homing.up.ports import free_port
 
     database = Database.connect(f"postgresql+psycopg://homing@127.0.0.1:{free_port()}/homing", clock=clock)
     world = a_world(database, clock)

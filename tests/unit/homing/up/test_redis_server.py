@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from homing.up import redis_server
-from homing.up.redis_server import RedisPlace, find_redis, free_port, redis_command
+from homing.up.ports import free_port
+from homing.up.redis_server import RedisPlace, find_redis, redis_command
 from jobs.core.errors import ConfigError
 
 
