@@ -7,18 +7,22 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from jobs.config.described import TOKEN, WEBHOOK, read_described, section_faults, signature_settings
 from jobs.config.faults import (
-    LATER_ADAPTERS,
     LATER_PROVIDER_KEYS,
     name_faults,
     suggestion,
     validation_faults,
 )
+from jobs.config.mapping import SECTIONS, ProviderMapping
+from jobs.config.presets import with_preset
 from jobs.config.providers import AdapterDefaults, ProviderConfig
 from jobs.config.secret_sources import SecretSources
 from jobs.core.errors import ConfigError
 from jobs.core.signatures import SCHEMES, Secret, parse_secrets
 
+#: What an entry may hold beside the sections that describe its provider.
+_KEYS = tuple(name for name in ProviderConfig.model_fields if name != "mapping")
 # A provider's name stands in its callback URL.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
 
@@ -71,8 +75,13 @@ class _Entry:
         return None if self.faults else config
 
     def _key_faults(self, entry: dict[str, object]) -> Iterator[str]:
-        known = ProviderConfig.model_fields
-        yield from name_faults(f"{self._where}.", entry, known=known, later=LATER_PROVIDER_KEYS)
+        if self._is_described(entry):
+            later = [key for key in LATER_PROVIDER_KEYS if key not in SECTIONS]
+            yield from name_faults(f"{self._where}.", entry, known=(*_KEYS, *SECTIONS), later=later)
+        else:
+            yield from section_faults(self._where, entry)
+            names = [name for name in entry if name not in SECTIONS or name in (*_KEYS, *LATER_PROVIDER_KEYS)]
+            yield from name_faults(f"{self._where}.", names, known=_KEYS, later=LATER_PROVIDER_KEYS)
         if isinstance(poll := entry.get("poll"), dict):
             yield from name_faults(f"{self._where}.poll.", poll, known=("base", "cap", "overdue_cap"))
 
@@ -80,7 +89,10 @@ class _Entry:
         """The entry's known keys, with the adapter's defaults and the secrets' values put in."""
         if (adapter := self._adapter(entry.get("adapter"))) is None:
             return None
-        values = {key: value for key, value in entry.items() if key in ProviderConfig.model_fields}
+        if adapter.is_described:
+            entry = with_preset(str(entry["adapter"]), entry)
+            entry = {**entry, **signature_settings(entry)}
+        values = {key: value for key, value in entry.items() if key in _KEYS}
         if isinstance(poll := values.get("poll"), dict):
             values["poll"] = {key: poll[key] for key in ("base", "cap", "overdue_cap") if key in poll}
         if adapter.base_url is None and adapter.needs_base_url and "base_url" not in values:
@@ -89,10 +101,34 @@ class _Entry:
         scheme = str(values.setdefault("webhook_scheme", adapter.webhook_scheme))
         if scheme == adapter.webhook_scheme:
             values = {**adapter.webhook_settings, **values}
-        values["webhook_secrets"] = self._webhook_secrets(scheme, values.get("webhook_secrets", []))
+        texts = self._texts(values.get("webhook_secrets", []))
+        values["webhook_secrets"] = self._webhook_secrets(scheme, texts)
         if "api_token" in values:
             values["api_token"] = self._secret("api_token", values["api_token"])
+        if adapter.is_described:
+            values.pop("search", None)  # a section here, not the simulator's key
+            values["mapping"] = self._mapping(entry, values, texts)
         return values
+
+    def _mapping(
+        self, entry: Mapping[str, object], values: Mapping[str, object], texts: list[str | None]
+    ) -> ProviderMapping | None:
+        """What the entry's sections say, with the secrets that have keys of their own under the names of templates."""
+        own: dict[str, str | None] = {TOKEN: values["api_token"]} if "api_token" in values else {}  # type: ignore[dict-item]
+        if texts:
+            own[WEBHOOK] = texts[0]
+        return read_described(
+            entry,
+            where=self._where,
+            resolve=self._secret,
+            own=own,
+            scheme=str(values["webhook_scheme"]),
+            faults=self.faults,
+        )
+
+    def _is_described(self, entry: Mapping[str, object]) -> bool:
+        adapter = self._adapters.get(str(entry.get("adapter")))
+        return adapter is not None and adapter.is_described
 
     def _adapter(self, name: object) -> AdapterDefaults | None:
         if isinstance(name, str) and name in self._adapters:
@@ -100,24 +136,25 @@ class _Entry:
         known = ", ".join(sorted(self._adapters))
         if name is None:
             self.faults.append(f"{self._where}.adapter is missing; known: {known}")
-        elif name in LATER_ADAPTERS:
-            self.faults.append(f"{self._where}.adapter {name!r} is not in this release; known: {known}")
         else:
             meant = suggestion(str(name), self._adapters) or f"; known: {known}"
             self.faults.append(f"{self._where}.adapter {name!r} is unknown{meant}")
         return None
 
-    def _webhook_secrets(self, scheme: str, value: object) -> tuple[Secret, ...]:
+    def _texts(self, value: object) -> list[str | None]:
+        """The webhook secrets as text; None for each that cannot be had."""
+        if isinstance(value, list):
+            return [self._secret(f"webhook_secrets[{number}]", item) for number, item in enumerate(value)]
+        self.faults.append(f'{self._where}.webhook_secrets must be a list, newest first: [{{ env = "NAME" }}]')
+        return []
+
+    def _webhook_secrets(self, scheme: str, named: list[str | None]) -> tuple[Secret, ...]:
         where = f"{self._where}.webhook_secrets"
-        if not isinstance(value, list):
-            self.faults.append(f'{where} must be a list, newest first: [{{ env = "NAME" }}]')
-            return ()
-        named = [(number, self._secret(f"webhook_secrets[{number}]", item)) for number, item in enumerate(value)]
         if scheme not in SCHEMES:
             meant = suggestion(scheme, SCHEMES) or f"; known: {', '.join(sorted(SCHEMES))}"
             self.faults.append(f"{self._where}.webhook_scheme {scheme!r} is unknown{meant}")
             return ()
-        texts = [text for _number, text in named if text is not None]
+        texts = [text for text in named if text is not None]
         try:
             return parse_secrets(scheme, texts, where=where)
         except ConfigError as error:

@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from jobs.config.mapping import ProviderMapping
+from jobs.config.presets import preset_names
 from jobs.config.signing import SCHEME_SETTINGS, options_from, signing_faults
 from jobs.config.urls import check_web_url
 from jobs.core.durations import parse_duration, parse_rate
@@ -46,12 +48,14 @@ class AdapterDefaults:
         webhook_scheme: how it signs.
         webhook_settings: what it does its own way when it signs so, as an entry would write it (`webhook_header` …).
         needs_base_url: whether there is anything to call.
+        is_described: whether it speaks as the entry, or a preset of the adapter's name, describes.
     """
 
     base_url: str | None = None
     webhook_scheme: str = "standard-webhooks"
     webhook_settings: Mapping[str, object] = field(default_factory=dict)
     needs_base_url: bool = True
+    is_described: bool = False
 
 
 #: No prefix, and an id in a header that is not signed (third-party: one recent v3 integration).
@@ -72,6 +76,7 @@ ADAPTERS = {
     "openai": AdapterDefaults("https://api.openai.com/v1"),
     "replicate": AdapterDefaults("https://api.replicate.com"),
     "runway": AdapterDefaults("https://api.dev.runwayml.com", "none"),
+    **{name: AdapterDefaults(is_described=True) for name in ("declarative", *preset_names())},
 }
 
 
@@ -115,6 +120,7 @@ class ProviderConfig(BaseModel):
         idempotency: what the provider does with an idempotency key it has seen (simulator).
         idempotency_window: how long it remembers a key, from the first send (simulator).
         search: whether runs can be found by our key or token (simulator).
+        mapping: its description (declarative, and presets); no key of the file, but what the sections come to.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, arbitrary_types_allowed=True)
@@ -146,6 +152,7 @@ class ProviderConfig(BaseModel):
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)
     search: Annotated[bool, Field(strict=True)] = True
+    mapping: ProviderMapping | None = Field(None, repr=False)
 
     @field_validator("webhook_secrets", mode="plain")
     @classmethod

@@ -50,6 +50,18 @@ def read_object(answer: Answer) -> Body:
     return body
 
 
+def read_any(answer: Answer) -> Json:
+    """The JSON of a 2xx answer, an object or a list, cleaned.
+
+    Raises:
+        Transient: It is neither.
+    """
+    body = _json_of(answer)
+    if not isinstance(body, dict | list):
+        raise Transient(describe(answer, "not an answer"))
+    return body
+
+
 def read_run(answer: Answer, *, run: str) -> Body:
     """The JSON object of a 2xx answer that speaks of this very run.
 
@@ -97,8 +109,20 @@ def describe(answer: Answer, words: str) -> str:
 def message_of(answer: Answer) -> str | None:
     """The provider's own words for a fault, where its JSON has some."""
     body = _json_of(answer)
-    error = error_of(body.get("error")) if isinstance(body, dict) else None
-    return error.message if error else None
+    if not isinstance(body, dict):
+        return None
+    error = error_of(body.get("error"))
+    return error.message if error else detail_of(body)
+
+
+def detail_of(body: Json) -> str | None:
+    """The words of a fault under ``detail``: text, or a list of objects with a ``msg`` each."""
+    detail = body.get("detail") if isinstance(body, Mapping) else None
+    if isinstance(detail, list):
+        detail = "; ".join(
+            item["msg"] for item in detail if isinstance(item, dict) and isinstance(item.get("msg"), str)
+        )
+    return detail[:_MAX_MESSAGE_CHARS] if isinstance(detail, str) and detail else None
 
 
 def code_of(answer: Answer) -> str | None:
@@ -158,6 +182,21 @@ def error_of(value: object) -> JobError | None:
     code, message = value.get("code"), value.get("message")
     code = code[:_MAX_WORD_CHARS] if isinstance(code, str) and code else "provider_error"
     return JobError(code, message[:_MAX_MESSAGE_CHARS] if isinstance(message, str) and message else code)
+
+
+def objects_of(value: object, *, of: str) -> list[Body]:
+    """A list of objects.
+
+    Args:
+        value: What should be one.
+        of: What it should hold, for the message.
+
+    Raises:
+        Transient: It is none.
+    """
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Transient(f"not a list of {of}")
+    return value
 
 
 def links_of(value: object) -> tuple[Link, ...]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jobs.clock import Clock
+from jobs.config.presets import preset_names
 from jobs.config.providers import ProviderConfig
 from jobs.core.errors import ConfigError
 from jobs.core.suggestions import did_you_mean
 from jobs.net.http import HttpClient
 from jobs.providers.assemblyai import AssemblyAIProvider
+from jobs.providers.declarative import DeclarativeProvider
 from jobs.providers.elevenlabs import ElevenLabsProvider
 from jobs.providers.events import EventSender
 from jobs.providers.fal import FalProvider
@@ -35,6 +37,7 @@ FACTORIES: Mapping[str, Factory] = {
     "openai": OpenAIProvider,
     "replicate": ReplicateProvider,
     "runway": RunwayProvider,
+    **dict.fromkeys(("declarative", *preset_names()), DeclarativeProvider),
 }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, cast
 
+from jobs.config.faults import LATER_ARTIFACT_KEYS
 from jobs.config.mapping.model import Artifacts, RunShape, Status, Webhook
 from jobs.config.mapping.shapes import inside, read_shape, within
 from jobs.config.mapping.table import Table
+from jobs.config.signing import SCHEME_SETTINGS
 from jobs.core.queries import Query
 
 #: Keys of `[….webhook]` that are settings of the signature; read with the entry's own keys.
-SIGNATURE_KEYS = ("scheme", "header", "prefix", "encoding", "tolerance", "delivery_id_header")
+SIGNATURE_KEYS = ("scheme", *(name.removeprefix("webhook_") for name in SCHEME_SETTINGS))
 #: What is signed so proves nothing about a body.
 _UNBOUND_SCHEMES = frozenset({"none", "shared-secret"})
 
@@ -21,7 +23,7 @@ def read_artifacts(table: Table) -> tuple[Artifacts, Query | None]:
     urls, expires = table.query("urls"), table.duration("expires")
     refresh = cast('Literal["status"] | None', table.choice("refresh", ("status",)))
     table.need("urls", what="a JMESPath expression that finds the links to result files")
-    table.end()
+    table.end(later=LATER_ARTIFACT_KEYS)
     return Artifacts(expires, refresh), urls
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
+from pydantic_core import core_schema
+
 from jobs.core.queries import Query
 from jobs.core.states import JobState
 from jobs.core.templates import Template
@@ -71,6 +73,7 @@ class Submit:
         id: over the answer: the run's id.
         refused_if: over a 2xx answer: whether it is a refusal nevertheless.
         error: over a refusal: why.
+        address: the input's field without which a run's id does not lead to it.
     """
 
     call: Call
@@ -78,6 +81,7 @@ class Submit:
     idempotency: Idempotency | None = None
     refused_if: Query | None = None
     error: Query | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class Status:
         id: over the answer: the run it speaks of; none: `submit.id` is tried.
         gone: HTTP statuses that say the provider does not know the run.
         gone_words: status words that say so under 2xx, lower case.
+        min_interval: a run is not read more often than this.
     """
 
     call: Call
@@ -143,6 +148,7 @@ class Status:
     id: Query | None = None
     gone: frozenset[int] = frozenset({404, 410})
     gone_words: frozenset[str] = frozenset()
+    min_interval: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +210,11 @@ class ProviderMapping:
     headers: Mapping[str, Template] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
+        """Be taken as it is by an entry: it was read and checked before."""
+        return core_schema.is_instance_schema(cls)
 
     @property
     def calls_back(self) -> bool:

@@ -11,7 +11,7 @@ from jobs.core.templates import Hole, Template
 #: What each name holds; None: whatever a job's input holds.
 _INNER: Mapping[str, frozenset[str] | None] = {
     "input": None,
-    "job": frozenset({"provider_job_id"}),
+    "job": frozenset({"provider_job_id", "address"}),
     "attempt": frozenset({"token", "key"}),
     "callback_url": frozenset(),
 }

@@ -21,13 +21,13 @@ def read_submit(table: Table) -> Submit | None:
     call, run = read_call(table), table.query("id")
     table.need("id", what="a JMESPath expression that finds the run's id in the answer")
     idempotency = _read_idempotency(table)
-    refused_if, error = table.query("refused_if"), table.query("error")
+    refused_if, error, address = table.query("refused_if"), table.query("error"), table.text("address")
     table.end()
     if call is None or run is None:
         return None
     if idempotency is not None and idempotency.header is None and ("attempt", "key") not in reads(call):
         table.fault("idempotency.header", "is missing: name the header, or send ${attempt.key} in a template")
-    return Submit(call, run, idempotency, refused_if, error)
+    return Submit(call, run, idempotency, refused_if, error, address)
 
 
 def read_search(table: Table) -> Search | None:
@@ -49,12 +49,13 @@ def read_status(table: Table, *, urls: Query | None) -> Status | None:
     call, run = read_call(table), table.query("id")
     shape = read_shape(table, urls=urls)
     gone, words = _read_gone(table)
+    min_interval = table.duration("min_interval") or timedelta(0)
     table.end()
     if call is None or shape is None:
         return None
     for word in sorted(words & set(shape.states)):
         table.fault("gone", f"names {word!r}, which is also a word of states")
-    return Status(call, shape, run, gone, words)
+    return Status(call, shape, run, gone, words, min_interval)
 
 
 def read_cancel(table: Table) -> Cancel | None:

@@ -42,9 +42,9 @@ class Table:
         """Add a fault about a key."""
         self.faults.append(f"{self.where}.{key} {words}")
 
-    def end(self) -> None:
-        """Add a fault for each key that means nothing here."""
-        self.faults += name_faults(f"{self.where}.", self._table, known=self._asked)
+    def end(self, *, later: Iterable[str] = ()) -> None:
+        """Add a fault for each key that means nothing here, or nothing yet."""
+        self.faults += name_faults(f"{self.where}.", self._table, known=self._asked, later=later)
 
     def take(self, key: str) -> Any:
         """Return a key's value as it stands; None where it is absent."""

@@ -1,0 +1,1 @@
+"""Descriptions of providers that are shipped, one TOML file each."""
