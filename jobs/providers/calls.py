@@ -7,6 +7,7 @@ which of the port's errors an answer comes to. What the JSON means is the adapte
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -21,6 +22,9 @@ from jobs.providers import answers
 from jobs.providers.port import Gone, Refused, Report
 
 JSON_TYPE = "application/json"
+
+# Each segment begins with a letter or digit, so none can be ``.`` or ``..``, which a path would fold away.
+_NAMES = re.compile(r"[A-Za-z0-9][\w.:-]*(?:/[A-Za-z0-9][\w.:-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,15 @@ class Calls:
             Transient: No usable answer.
             Gone: The provider does not know it (404, 410).
         """
-        answer = self._ask("GET", path, params=params)
+        return self.object_of(self.ask("GET", path, params=params))
+
+    def object_of(self, answer: Answer) -> answers.Body:
+        """The object of an answer to a request that may be repeated.
+
+        Raises:
+            Transient: It is no usable answer.
+            Gone: The provider does not know what was asked for (404, 410).
+        """
         if not answer.is_success:
             raise answers.read_fault(answer, now=self.clock.now())
         return answers.read_object(answer)
@@ -81,12 +93,16 @@ class Calls:
             Transient: No usable answer.
             Gone: The provider does not know it (404, 410).
         """
-        answer = self._ask("DELETE", path)
+        answer = self.ask("DELETE", path)
         if not answer.is_success:
             raise answers.read_fault(answer, now=self.clock.now())
 
-    def _ask(self, method: str, path: str, *, params: Mapping[str, str] | None = None) -> Answer:
-        """A request that may be repeated: an answer that did not come is only a delay."""
+    def ask(self, method: str, path: str, *, params: Mapping[str, str] | None = None) -> Answer:
+        """Sends a request that may be repeated: an answer that did not come is only a delay.
+
+        Raises:
+            Transient: None came.
+        """
         try:
             return self.client.request(method, self.url + path, headers=self.headers, params=params)
         except NoAnswer as error:
@@ -141,6 +157,11 @@ def path_segment(run: str) -> str:
     if run in (".", "..", ""):
         raise Gone("no run has such an id")
     return quote(run, safe="")
+
+
+def name_path(value: Json) -> str | None:
+    """A name of one or more segments, such as ``owner/name``, that may stand in a path as it is; else None."""
+    return value if isinstance(value, str) and _NAMES.fullmatch(value) else None
 
 
 def taken_endpoint(inputs: dict[str, Json], *, known: Mapping[str, object] | None = None, default: str) -> str:

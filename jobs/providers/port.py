@@ -17,6 +17,9 @@ from jobs.core.observations import JobError, Json, Link, Progress
 from jobs.core.states import JobState
 
 
+_MAX_KIND_CHARS = 200
+
+
 class KeyUse(StrEnum):
     """What the provider does with an idempotency key it has seen."""
 
@@ -38,6 +41,7 @@ class Capabilities:
         webhook_is_hint: Whether an event only says "look", because its body is not bound by a signature.
         lists_artifacts: Whether a success brings links to its result files.
         address_field: The field of the job's input without which a run's id does not lead to it.
+        kind_field: The field of the job's input that says what kind of work it is, as far as its duration goes.
         polls_min_interval: A run is not read more often than this.
         receives_only: It is no job provider: it takes no submits, and its events are handed on, whatever their body.
         result_ttl: How long a result stays at the provider, or its link is good; None = not known, or for ever.
@@ -51,9 +55,15 @@ class Capabilities:
     webhook_is_hint: bool = False
     lists_artifacts: bool = False
     address_field: str | None = None
+    kind_field: str = "model"
     polls_min_interval: timedelta = timedelta(0)
     result_ttl: timedelta | None = None
     receives_only: bool = False
+
+    def kind(self, inputs: Json) -> str | None:
+        """What kind of work an input asks for; None where it does not say."""
+        value = inputs.get(self.kind_field) if isinstance(inputs, Mapping) else None
+        return value[:_MAX_KIND_CHARS] if isinstance(value, str) else None
 
     def address(self, provider_job_id: str, inputs: Json) -> str:
         """What ``status`` and ``cancel`` are called with: the id, behind the input's field where one is needed."""
@@ -79,6 +89,7 @@ class Report:
         provider_job_id: The run it speaks of.
         state: Our word for its status; None where it named none (an acceptance) or one we do not know.
         unknown_status: The status word we do not know, as text, at most 100 characters.
+        reference: Our token or key, where the provider names it with the run: the proof that we began it.
     """
 
     provider_job_id: str | None
@@ -89,6 +100,7 @@ class Report:
     error: JobError | None = None
     links: tuple[Link, ...] = ()
     cost: float | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

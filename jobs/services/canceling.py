@@ -132,7 +132,7 @@ def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str |
 def _perform(work: Work) -> _Answer:
     """The request itself, outside any transaction; a provider takes the same cancel twice without harm."""
     try:
-        return work.entry.adapter.cancel(work.job["provider_job_id"])
+        return work.entry.adapter.cancel(work.address(work.job["provider_job_id"]))
     except JobsError as error:
         return error
     # An adapter's defect is this job's trouble only; the cancel is tried again and counted.

@@ -100,7 +100,7 @@ def _read(work: Work) -> _Answer:
     """The request itself, outside any transaction."""
     run = work.job["provider_job_id"]
     try:
-        report = work.entry.adapter.status(run)
+        report = work.entry.adapter.status(work.address(run))
     except JobsError as error:
         return error
     # One job's odd answer or an adapter's defect is that job's trouble; the others are polled on.

@@ -8,17 +8,22 @@ so the next claim goes on from what is committed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import structlog
 
-from jobs.core.errors import JobsError
-from jobs.providers.port import SubmitRequest
+from jobs.core.errors import JobsError, Transient
+from jobs.core.observations import ReviewReason
+from jobs.providers.port import Report, SubmitRequest
+from jobs.services.alarms import alarm_columns
 from jobs.services.runtime import Runtime
+from jobs.services.spending import find_overspent
 from jobs.services.submit_answers import Answer, Submit, SubmitRecord, Submitted, sent_of
 from jobs.services.submit_plan import SubmitStep, next_step
 from jobs.services.work import Work, begin_work, ring_relay
 from jobs.storage.attempts import get_attempt, update_attempt
 from jobs.storage.database import Transaction
-from jobs.storage.jobs import Row
+from jobs.storage.jobs import Row, update_job
 from jobs.telemetry import span
 
 _log = structlog.get_logger(__name__)
@@ -61,7 +66,20 @@ def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str |
         return SubmitRecord(tx, runtime, submit).cancel()
     if submit.step is SubmitStep.WAIT:
         return SubmitRecord(tx, runtime, submit).wait()
+    if submit.step is SubmitStep.SEND and not attempt["beyond_budget"]:
+        overspent = find_overspent(tx, work.entry)
+        if overspent is not None:
+            return SubmitRecord(tx, runtime, submit).hold(overspent)
+        _restart_clock(tx, runtime, work)
     return Submit(work, _mark_try(tx, submit), submit.step)
+
+
+def _restart_clock(tx: Transaction, runtime: Runtime, work: Work) -> None:
+    """What waited for its provider's budget is sent at last: its time begins now."""
+    job = work.job
+    if job["review_reason"] == ReviewReason.BUDGET:
+        policy, forecasts = work.entry.policy, runtime.observer.forecasts
+        update_job(tx, job, alarm_columns(tx, forecasts, policy, job=job, start=tx.now))
 
 
 def _step_of(tx: Transaction, work: Work, attempt: Row) -> SubmitStep:
@@ -87,7 +105,7 @@ def _perform(runtime: Runtime, submit: Submit) -> Answer:
     try:
         match submit.step:
             case SubmitStep.ADOPT:
-                return (adapter.status(submit.work.job["adopt"]),)
+                return (_read_adopted(submit.work),)
             case SubmitStep.ASK:
                 return adapter.find(idempotency_key=attempt["idempotency_key"], token=attempt["token"])
             case _:
@@ -98,6 +116,19 @@ def _perform(runtime: Runtime, submit: Submit) -> Answer:
     except Exception as error:  # noqa: BLE001
         _log.exception("submit_broke", provider=submit.work.entry.name)
         return error
+
+
+def _read_adopted(work: Work) -> Report:
+    """The run to take charge of, as it stands; an answer about another one is none.
+
+    Raises:
+        JobsError: Of the port; nothing was sent in any case.
+    """
+    run = work.job["adopt"]
+    report = work.entry.adapter.status(work.address(run))
+    if report.provider_job_id not in (None, run):
+        raise Transient(f"asked about run {run}, answered about {report.provider_job_id}")
+    return replace(report, provider_job_id=run)
 
 
 def _request(runtime: Runtime, submit: Submit) -> SubmitRequest:

@@ -72,6 +72,10 @@ class Work:
     token: str
     due_at: datetime
 
+    def address(self, run: str) -> str:
+        """What a run is read and canceled by."""
+        return self.entry.adapter.capabilities.address(run, self.job["input"])
+
     @property
     def job_id(self) -> str:
         """The job."""

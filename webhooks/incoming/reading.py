@@ -28,6 +28,7 @@ class Reading:
         report: What it says of a run; only where accepted.
         delivery_id: The body's own id for the delivery, where it has a usable one.
         token: The attempt's token, where the body carries it.
+        is_hint: Whether this very event only says "look".
     """
 
     status: InboxStatus
@@ -35,6 +36,7 @@ class Reading:
     report: Report | None = None
     delivery_id: str | None = None
     token: str | None = None
+    is_hint: bool = False
 
     @property
     def provider_job_id(self) -> str | None:
@@ -75,7 +77,7 @@ def _read(adapter: Provider, body: object, headers: Mapping[str, str]) -> Readin
     if said.report.provider_job_id is not None and not _is_text(said.report.provider_job_id, _MAX_RUN_ID_CHARS):
         raise Unusable(f"the job's id is not a text of 1 to {_MAX_RUN_ID_CHARS} characters")
     token = said.token if _is_text(said.token, _MAX_TOKEN_CHARS) else None
-    return Reading(InboxStatus.ACCEPTED, report=said.report, delivery_id=delivery_id, token=token)
+    return Reading(InboxStatus.ACCEPTED, report=said.report, delivery_id=delivery_id, token=token, is_hint=said.is_hint)
 
 
 def _said(adapter: Provider, body: Json | object, headers: Mapping[str, str]) -> WebhookReport:

@@ -54,7 +54,7 @@ def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
         reading = read_event(entry.adapter, raw, row["headers"], limit_bytes=limit_bytes)
     except TooLarge as error:
         reading = Reading(InboxStatus.QUARANTINED, error.detail)
-    return Work(row, reading, entry.adapter.capabilities.webhook_is_hint)
+    return Work(row, reading, entry.adapter.capabilities.webhook_is_hint or reading.is_hint)
 
 
 def observation_of(work: Work, owner: Owner, *, now: datetime) -> Observation:
