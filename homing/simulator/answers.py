@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
 from wsgiref.types import WSGIEnvironment
 
 from flask import Response, jsonify
@@ -26,22 +25,15 @@ def error(status: int, code: str, message: str, **more: object) -> Response:
     return answer
 
 
-def busy(status: int, code: str, *, retry_after: bool) -> Response:
-    """Return a refusal that asks to come back."""
-    answer = error(status, code, "try again later")
-    if retry_after:
-        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+def with_status(answer: Response, status: int) -> Response:
+    """Return the answer under another status."""
+    answer.status_code = status
     return answer
 
 
 def gateway_page() -> Response:
     """Return a proxy's page under status 200."""
     return Response(GATEWAY_PAGE, mimetype="text/html")
-
-
-def with_unknown_word(facts: Mapping[str, object], jitter: float) -> Response:
-    """Return a run whose status is a word nobody has heard of."""
-    return jsonify({**facts, "status": UNKNOWN_WORDS[int(jitter * len(UNKNOWN_WORDS))]})
 
 
 def cut_connection(environ: WSGIEnvironment) -> Response:

@@ -7,6 +7,7 @@ import atexit
 from flask import Flask, Response, jsonify
 
 from homing.simulator.config import SimulatorConfig
+from homing.simulator.dialects import mount_dialects
 from homing.simulator.file_pages import create_file_pages
 from homing.simulator.instants import write_instant
 from homing.simulator.job_pages import create_job_pages
@@ -35,6 +36,7 @@ def create_simulator(config: SimulatorConfig, *, provider: Provider | None = Non
     app.register_blueprint(create_job_pages(provider))
     app.register_blueprint(create_file_pages(provider))
     app.register_blueprint(create_sink_pages(Sink()))
+    mount_dialects(app, provider)
     _add_books(app, provider)
     return app
 

@@ -26,16 +26,24 @@ COPY_LAG_S = 1.5
 #: A run as a client sees it.
 Describe: TypeAlias = Callable[[Run], dict[str, object]]
 
+#: What a dialect sends when a run reaches a status, before its faults; none: it says nothing of that.
+Voice: TypeAlias = Callable[[Run, Status], Delivery | None]
+
 _TERMINAL_ONLY = {
     Fault.DELAYED: Signing.GOOD,
     Fault.DELAYED_STALE: Signing.STALE,
     Fault.BADLY_SIGNED: Signing.WRONG,
     Fault.STALE: Signing.STALE,
+    Fault.FUTURE: Signing.FUTURE,
 }
 
 
 class Callbacks:
-    """Announces runs to whoever asked for it."""
+    """Announces runs to whoever asked for it.
+
+    Attributes:
+        voices: how each dialect tells of its runs.
+    """
 
     def __init__(
         self, config: SimulatorConfig, *, clock: Clock, ledger: Ledger, sender: Sender, describe: Describe
@@ -48,24 +56,36 @@ class Callbacks:
         self._describe = describe
         self._lock = threading.Lock()
         self._held: dict[str, Delivery] = {}
+        self.voices: dict[str, Voice] = {}
 
     def announce(self, run: Run, status: Status) -> None:
         """Tell the client that the run reached `status`; nobody listens where there is no URL."""
-        url = run.order.callback_url or self._config.webhook_url
-        if url is None:
+        voice = self._say if run.order.dialect is None else self.voices[run.order.dialect]
+        delivery = voice(run, status)
+        if delivery is None:
             return
-        event_id = new_id("evt", at=self._clock.now())
         fault = fault_of_event(run.faults.webhook, status)
         self._ledger.record_event(fault)
         if fault is Fault.DROPPED:
-            self._drop(event_id, run, status=status)
-            return
-        body = self._body(event_id, run, status=status)
-        self._dispatch(run, Delivery(event_id, run.id, status.value, url, body, fault))
+            self._drop(delivery)
+        else:
+            self._dispatch(run, replace(delivery, fault=fault))
 
-    def _drop(self, event_id: str, run: Run, *, status: Status) -> None:
+    def _say(self, run: Run, status: Status) -> Delivery | None:
+        url = run.order.callback_url or self._config.webhook_url
+        if url is None:
+            return None
+        event_id = new_id("evt", at=self._clock.now())
+        return Delivery(event_id, run.id, status.value, url, self._body(event_id, run, status=status))
+
+    def _drop(self, delivery: Delivery) -> None:
         self._ledger.record_webhook(
-            event_id=event_id, run_id=run.id, status=status.value, attempt=1, fault=Fault.DROPPED, answer=None
+            event_id=delivery.event_id,
+            run_id=delivery.run_id,
+            status=delivery.status,
+            attempt=1,
+            fault=Fault.DROPPED,
+            answer=None,
         )
 
     def _dispatch(self, run: Run, delivery: Delivery) -> None:
@@ -80,8 +100,10 @@ class Callbacks:
             case Fault.DELAYED | Fault.DELAYED_STALE:
                 signed = replace(delivery, signing=_TERMINAL_ONLY[delivery.fault])
                 self._sender.send(signed, delay_s=self._delay_s(run))
-            case Fault.BADLY_SIGNED | Fault.STALE:
+            case Fault.BADLY_SIGNED | Fault.STALE | Fault.FUTURE:
                 self._sender.send(replace(delivery, signing=_TERMINAL_ONLY[delivery.fault]))
+            case Fault.TWO_SIGNATURES:
+                self._sender.send(replace(delivery, signing=Signing.TWICE))
             case _:
                 self._sender.send(replace(delivery, then=self._release(run)))
 

@@ -70,7 +70,8 @@ class FileStore:
             return []
         with self._lock:
             self._minted[run.id] += 1
-            expired = run.faults.artifact is Fault.URL_EXPIRED and self._minted[run.id] == 1
+            first = self._minted[run.id] == 1
+        expired = run.faults.artifact is Fault.URL_LOST or (run.faults.artifact is Fault.URL_EXPIRED and first)
         expires_at = self._clock.now() + (-_EXPIRED_FOR if expired else self._ttl)
         return [self._describe(run.id, file, expires_at=expires_at, base_url=base_url) for file in run.outcome.files]
 

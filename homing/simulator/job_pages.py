@@ -9,15 +9,10 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, jsonify, request
 
-from homing.simulator import answers
-from homing.simulator.desk import Decision, Verdict
-from homing.simulator.faults import Fault
+from homing.simulator import answers, calls
 from homing.simulator.models import MODELS
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run
-
-#: How long a hanging read is held, in seconds: past a poller's patience, short of a demo's.
-HANG_S = 4.0
 
 View: TypeAlias = Callable[..., Response]
 
@@ -75,39 +70,17 @@ def _submit(provider: Provider) -> Response:
         reference=body.get("reference"),
         key=request.headers.get("Idempotency-Key"),
     )
-    decision = provider.desk.submit(order)
-    if decision.verdict is Verdict.ACCEPTED and decision.run is not None:
-        _set_going(provider, decision.run)
-    answer = _answer_submit(decision)
-    lost = decision.fault is Fault.LOST_ANSWER
-    provider.ledger.record_submit(
-        key=order.key,
-        reference=order.reference,
-        run_id=None if decision.run is None else decision.run.id,
-        answer=None if lost else answer.status_code,
-        fault=decision.fault,
-    )
-    return answers.cut_connection(request.environ) if lost else answer
+    return calls.submit(provider, order, wording=_wording(provider))
 
 
-def _set_going(provider: Provider, run: Run) -> None:
-    if run.faults.webhook is Fault.EARLY:
-        provider.life.complete_now(run)
-    else:
-        provider.life.enqueue(run)
-
-
-def _answer_submit(decision: Decision) -> Response:
-    run = decision.run
-    if decision.verdict is Verdict.KEY_REUSED or run is None:
-        if decision.fault is None:
-            return answers.error(422, "idempotency_key_reused", "this Idempotency-Key was used before")
-        status = 429 if decision.fault is Fault.SUBMIT_429 else 503
-        return answers.busy(status, "busy", retry_after=status == 429)
-    replayed = decision.verdict is Verdict.REPLAYED
+def _accepted(run: Run, replayed: bool) -> Response:
     answer = jsonify(id=run.id, status=run.status.value if replayed else "queued")
     answer.status_code = 200 if replayed else 201
     return answer
+
+
+def _wording(provider: Provider) -> calls.Wording:
+    return calls.Wording(None, accepted=_accepted, describe=provider.describe, error=answers.error)
 
 
 def _find_body_fault(body: object) -> str | None:
@@ -137,38 +110,7 @@ def _is_web_address(url: object) -> bool:
 
 
 def _read(provider: Provider, run_id: str) -> Response:
-    run = provider.runs.find(run_id)
-    if run is None:
-        provider.ledger.record_read(run_id=run_id, answer=404)
-        return answers.error(404, "not_found", "there is no such job")
-    earlier = provider.runs.count_read(run)
-    fault = run.faults.status if earlier < run.faults.times else None
-    if fault is Fault.STATUS_HANG:
-        return _hang(provider, run)
-    answer = _answer_read(provider, run, fault=fault)
-    provider.ledger.record_read(run_id=run.id, answer=answer.status_code, fault=fault)
-    return answer
-
-
-def _answer_read(provider: Provider, run: Run, *, fault: Fault | None) -> Response:
-    match fault:
-        case Fault.STATUS_5XX:
-            status = answers.SERVER_ERRORS[int(run.faults.jitter * len(answers.SERVER_ERRORS))]
-            return answers.busy(status, "internal", retry_after=False)
-        case Fault.STATUS_429:
-            return answers.busy(429, "rate_limited", retry_after=True)
-        case Fault.STATUS_HTML:
-            return answers.gateway_page()
-        case Fault.STATUS_UNKNOWN:
-            return answers.with_unknown_word(provider.describe(run), run.faults.jitter)
-        case _:
-            return jsonify(provider.describe(run))
-
-
-def _hang(provider: Provider, run: Run) -> Response:
-    provider.ledger.record_read(run_id=run.id, answer=None, fault=Fault.STATUS_HANG)
-    provider.closing.wait(HANG_S * provider.config.time_scale)
-    return answers.cut_connection(request.environ)
+    return calls.read(provider, run_id, wording=_wording(provider))
 
 
 def _search(provider: Provider) -> Response:
@@ -184,12 +126,10 @@ def _search(provider: Provider) -> Response:
 
 
 def _cancel(provider: Provider, run_id: str) -> Response:
-    run = provider.runs.find(run_id)
-    if run is None:
-        answer = answers.error(404, "not_found", "there is no such job")
-    elif provider.life.cancel(run):
-        answer = jsonify(provider.describe(run))
-    else:
-        answer = answers.error(409, "job_finished", "the job has ended", job=provider.describe(run))
-    provider.ledger.record_cancel(run_id=run_id, answer=answer.status_code)
-    return answer
+    return calls.cancel(
+        provider,
+        run_id,
+        wording=_wording(provider),
+        canceled=lambda run: jsonify(provider.describe(run)),
+        finished=lambda run: answers.error(409, "job_finished", "the job has ended", job=provider.describe(run)),
+    )

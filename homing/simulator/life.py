@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from homing.simulator.config import SimulatorConfig
+from homing.simulator.faults import Fault
 from homing.simulator.files import FileStore
 from homing.simulator.models import MODELS, BadInputError, Input
 from homing.simulator.models.fields import read_number
@@ -61,7 +62,9 @@ class Life:
             self._finish(run)
 
     def cancel(self, run: Run) -> bool:
-        """End a run now; false where it has ended before."""
+        """End a run now; false where it has ended before. Some go on all the same."""
+        if run.faults.cancel is Fault.CANCEL_IGNORED:
+            return not run.status.is_terminal
         outcome = Outcome(Status.CANCELED, cost=BASE_COST if run.status is Status.PROCESSING else 0.0)
         return self._settle(run, outcome)
 

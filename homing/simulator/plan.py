@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from homing.simulator.faults import (
     ARTIFACT_FAULTS,
+    CANCEL_FAULTS,
     GROUPS,
     PROFILES,
     STATUS_FAULTS,
@@ -151,6 +152,7 @@ def _assemble(seed: int, slot: Slot, *, kinds: Sequence[Fault], profile: Profile
         webhook=_one_of(kinds, WEBHOOK_FAULTS),
         submit=_one_of(kinds, SUBMIT_FAULTS),
         status=status,
+        cancel=_one_of(kinds, CANCEL_FAULTS),
         artifact=_one_of(kinds, ARTIFACT_FAULTS),
         times=1 + int(derive_share(seed, slot, "times") * most),
         jitter=derive_share(seed, slot, "jitter"),

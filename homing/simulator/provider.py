@@ -62,7 +62,7 @@ class Provider:
         return Sender(self.config, clock=self.clock, scheduler=self.scheduler, ledger=self.ledger, spawn=spawn)
 
     def _build_life(self, spawn: Spawn) -> Life:
-        callbacks = Callbacks(
+        self.callbacks = Callbacks(
             self.config, clock=self.clock, ledger=self.ledger, sender=self._sender, describe=self.describe
         )
         return Life(
@@ -70,7 +70,7 @@ class Provider:
             scheduler=self.scheduler,
             runs=self.runs,
             files=self.files,
-            announce=callbacks.announce,
+            announce=self.callbacks.announce,
             spawn=spawn,
         )
 

@@ -28,13 +28,22 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a client asked for."""
+    """What a client asked for.
+
+    Attributes:
+        dialect: whose words it was asked for in; none: our own.
+        asked: the request in the dialect's words, for its answers to repeat.
+        id_prefix: what the run's id begins with.
+    """
 
     model: str
     input: Mapping[str, object]
     callback_url: str | None = None
     reference: str | None = None
     key: str | None = None
+    dialect: str | None = None
+    asked: Mapping[str, object] = field(default_factory=dict)
+    id_prefix: str = "p-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class RunBook:
     def open(self, order: Order, *, faults: Faults, duration_s: float) -> Run:
         """Begin a run: from here on it is billed."""
         now = self._clock.now()
-        run = Run(new_id("p", at=now).replace("_", "-"), order, now, duration_s, faults)
+        run = Run(order.id_prefix + new_id("p", at=now).removeprefix("p_"), order, now, duration_s, faults)
         with self._lock:
             self._runs[run.id] = run
             if order.key is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TypeAlias
@@ -29,6 +29,8 @@ TIMEOUTS_S = (2.0, 10.0)
 #: How old a stale signature is: twice what receivers commonly tolerate.
 STALE_BY = timedelta(minutes=10)
 
+_NOW = timedelta(0)
+
 #: Hands work to another thread.
 Spawn: TypeAlias = Callable[[Callable[[], object]], object]
 
@@ -39,6 +41,45 @@ class Signing(Enum):
     GOOD = auto()
     WRONG = auto()
     STALE = auto()
+    FUTURE = auto()
+    TWICE = auto()
+    """By a secret that was rotated out and by the live one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What a sender signs with.
+
+    Attributes:
+        scheme: of `jobs.core.signatures`; none: it signs nothing.
+        secret: as the scheme reads it.
+        wrong: another one of the same form, that nobody was given.
+    """
+
+    scheme: str | None
+    secret: str = field(default="", repr=False)
+    wrong: str = field(default="", repr=False)
+
+
+UNSIGNED = Seal(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a sender tries again.
+
+    Attributes:
+        waits_s: before each retry, in seconds.
+        stops_on_4xx: whether a refusal ends it.
+        only_200: whether any other 2xx is a failure.
+    """
+
+    waits_s: tuple[float, ...] = RETRY_WAITS_S
+    stops_on_4xx: bool = False
+    only_200: bool = False
+
+
+_OUR_HABITS = Habits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +89,8 @@ class Delivery:
     Attributes:
         event_id: also the delivery id of the signature; a copy has the same.
         fault: what is wrong with it, for the ledger.
+        seal: what it is signed with; none: as the simulator was told.
+        habits: how it is tried again.
         then: sent once the first try of this one is over.
     """
 
@@ -58,7 +101,12 @@ class Delivery:
     body: bytes
     fault: Fault | None = None
     signing: Signing = Signing.GOOD
+    seal: Seal | None = None
+    habits: Habits = _OUR_HABITS
     then: Delivery | None = None
+
+
+_SIGNED_FOR = {Signing.STALE: -STALE_BY, Signing.FUTURE: STALE_BY}
 
 
 class Sender:
@@ -96,9 +144,8 @@ class Sender:
         )
         if attempt == 1 and delivery.then is not None:
             self.send(delivery.then)
-        accepted = isinstance(answer, int) and 200 <= answer < 300
-        if not accepted and attempt <= len(RETRY_WAITS_S):
-            wait_s = RETRY_WAITS_S[attempt - 1] * self._config.time_scale
+        if not _is_over(answer, delivery.habits) and attempt <= len(delivery.habits.waits_s):
+            wait_s = delivery.habits.waits_s[attempt - 1] * self._config.time_scale
             self._scheduler.after(wait_s, lambda: self._spawn(lambda: self._retry(delivery, attempt)))
 
     def close(self) -> None:
@@ -126,13 +173,20 @@ class Sender:
             return type(error).__name__
 
     def _sign(self, delivery: Delivery) -> dict[str, str]:
-        secret, at = self._config.webhook_secret, self._clock.now()
+        seal, at = delivery.seal or self._own_seal(), self._clock.now() + _SIGNED_FOR.get(delivery.signing, _NOW)
+        if seal.scheme is None:
+            return {}
+        good, wrong = (
+            sign(seal.scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at)
+            for secret in (seal.secret, seal.wrong)
+        )
         if delivery.signing is Signing.WRONG:
-            secret = _other_secret(secret)
-        elif delivery.signing is Signing.STALE:
-            at -= STALE_BY
-        scheme = self._config.webhook_scheme
-        return sign(scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at)
+            return wrong
+        return _both(wrong, good) if delivery.signing is Signing.TWICE else good
+
+    def _own_seal(self) -> Seal:
+        secret = self._config.webhook_secret
+        return Seal(self._config.webhook_scheme, secret, other_secret(secret))
 
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._local, "session", None)
@@ -144,7 +198,19 @@ class Sender:
         return session
 
 
-def _other_secret(secret: str) -> str:
+def _is_over(answer: int | str, habits: Habits) -> bool:
+    if not isinstance(answer, int):
+        return False
+    taken = answer == 200 if habits.only_200 else 200 <= answer < 300
+    return taken or (habits.stops_on_4xx and 400 <= answer < 500)
+
+
+def _both(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+    """The headers of two signatures in one, as Standard Webhooks writes them: with a blank between."""
+    return {name: value if old[name] == value else f"{old[name]} {value}" for name, value in new.items()}
+
+
+def other_secret(secret: str) -> str:
     """A secret of the same form that nobody was given."""
     if secret.startswith("whsec_"):
         return "whsec_" + base64.b64encode(b"nobody-was-given-this-secret-00").decode()
