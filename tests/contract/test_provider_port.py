@@ -1,4 +1,4 @@
-"""One suite for the provider port, run on the fake that other tests trust and on the real adapter over HTTP."""
+"""One suite for the provider port: the fake that other tests trust, the simulator's adapter, and its description."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from jobs.config.providers import ProviderConfig
 from jobs.core.errors import Unusable
 from jobs.core.states import TERMINAL, JobState
 from jobs.net.http import HttpClient
+from jobs.providers.declarative import DeclarativeProvider
 from jobs.providers.port import AlreadyFinished, Gone, KeyReused, KeyUse, Provider, SubmitRequest
 from jobs.providers.simulator import SimulatorProvider
+from tests.fakes.descriptions import simulator_entry
 from tests.fakes.provider import REPLAY, FakeProvider
 from tests.services.waiting import wait_until
 
@@ -52,25 +54,31 @@ def keys(request: pytest.FixtureRequest) -> KeyUse:
     return use
 
 
-@pytest.fixture(params=["fake", "simulator"])
+@pytest.fixture(params=["fake", "simulator", "declarative"])
 def world(request: pytest.FixtureRequest, keys: KeyUse) -> Iterator[World]:
-    """The same contract, once in memory and once over HTTP."""
+    """The same contract, once in memory and twice over HTTP: by an adapter in code, and by one in TOML."""
     if request.param == "fake":
         fake = FakeProvider(FakeClock(), replace(REPLAY, keys=keys, search=True))
         yield World(fake, fake.finish)
         return
     with running(SimulatorConfig(idempotency=keys.value, api_token="t0ken")) as simulator:
         client = HttpClient()
-        entry = ProviderConfig(
-            adapter="simulator",
-            base_url=simulator.url,
-            webhook_scheme="standard-webhooks",
-            api_token="t0ken",
-            idempotency=keys.value,
-        )
-        adapter = SimulatorProvider(entry, client, SystemClock())
+        adapter = _adapter(request.param, simulator.url, keys=keys, client=client)
         yield World(adapter, lambda run: _wait_for_end(adapter, run))
         client.close()
+
+
+def _adapter(kind: str, url: str, *, keys: KeyUse, client: HttpClient) -> Provider:
+    if kind == "declarative":
+        return DeclarativeProvider(simulator_entry(url, keys.value), client, SystemClock())
+    entry = ProviderConfig(
+        adapter="simulator",
+        base_url=url,
+        webhook_scheme="standard-webhooks",
+        api_token="t0ken",
+        idempotency=keys.value,
+    )
+    return SimulatorProvider(entry, client, SystemClock())
 
 
 def _wait_for_end(provider: Provider, run: str) -> None:
