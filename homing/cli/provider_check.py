@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from homing.cli.capabilities import assumed
 from homing.client.data_dir import data_dir_of
 from homing.composition import build_entries
 from homing.up import run_file
@@ -67,6 +68,8 @@ def _receiver(configuration: Configuration) -> str:
 
 def _check(entry: ProviderEntry, receiver: str, clock: Clock) -> Iterator[Result]:
     yield Result(entry.name, "configuration", ok=True, detail=f"adapter {entry.config.adapter}")
+    if entry.config.mapping is not None:
+        yield Result(entry.name, "description", ok=True, detail=assumed(entry.adapter.capabilities))
     yield _secrets(entry, clock)
     client = HttpClient()
     try:
@@ -80,6 +83,10 @@ def _check(entry: ProviderEntry, receiver: str, clock: Clock) -> Iterator[Result
 def _secrets(entry: ProviderEntry, clock: Clock) -> Result:
     """Each secret signs what it verifies; without one every webhook is answered 503."""
     config = entry.config
+    if config.mapping is not None and config.mapping.webhook is None:
+        return Result(entry.name, "secrets", ok=True, detail="no webhooks are described: jobs come home by poll")
+    if not SCHEMES[config.webhook_scheme].takes_secrets:
+        return Result(entry.name, "secrets", ok=True, detail=f"webhooks by scheme {config.webhook_scheme} have none")
     if not config.webhook_secrets:
         return Result(entry.name, "secrets", ok=False, detail="no webhook_secrets: webhooks are answered 503")
     for number in range(len(config.webhook_secrets)):

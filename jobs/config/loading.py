@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from jobs.config.entries import read_providers
 from jobs.config.faults import LATER_TABLES, LATER_VARIABLES, name_faults, validation_faults
+from jobs.config.lines import with_lines
 from jobs.config.providers import ADAPTERS, AdapterDefaults, ProviderConfig
 from jobs.config.secret_sources import SecretSources
 from jobs.config.settings import CLIENT_VARIABLES, PREFIX, Settings
@@ -48,11 +49,14 @@ def load(environ: Mapping[str, str], *, adapters: Mapping[str, AdapterDefaults] 
     faults = list(_variable_faults(environ))
     settings = _read_settings(environ, faults)
     path = Path(environ.get(f"{PREFIX}CONFIG") or Settings.model_fields["config"].default).expanduser()
-    tables = _read_file(path, faults, must_exist=bool(environ.get(f"{PREFIX}CONFIG")))
+    text = _read_text(path, faults, must_exist=bool(environ.get(f"{PREFIX}CONFIG")))
+    tables = _parse(text, path, faults)
     is_production = environ.get(f"{PREFIX}ENV") == "production"
     secrets = SecretSources(environ, path.absolute().parent, plain_allowed=not is_production)
-    providers = read_providers(tables.get("providers", {}), adapters=adapters, secrets=secrets, faults=faults)
-    plugins = _read_plugins(tables.get("plugins", {}), faults)
+    inside = list(name_faults("", tables, known=_TABLES, later=LATER_TABLES))
+    providers = read_providers(tables.get("providers", {}), adapters=adapters, secrets=secrets, faults=inside)
+    plugins = _read_plugins(tables.get("plugins", {}), inside)
+    faults += with_lines(inside, text=text, name=path.name)
     if settings is not None and settings.is_production:
         faults += _insecure(settings)
     if faults or settings is None:
@@ -76,18 +80,23 @@ def _read_settings(environ: Mapping[str, str], faults: list[str]) -> Settings | 
         return None
 
 
-def _read_file(path: Path, faults: list[str], *, must_exist: bool) -> dict[str, object]:
+def _read_text(path: Path, faults: list[str], *, must_exist: bool) -> str:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if must_exist:
             faults.append(f"{PREFIX}CONFIG names {path}, which does not exist")
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        faults.append(f"{path} cannot be read: {error}")
+    return ""
+
+
+def _parse(text: str, path: Path, faults: list[str]) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         faults.append(f"{path} cannot be read: {error}")
         return {}
-    faults += name_faults(f"{path.name}: ", tables, known=_TABLES, later=LATER_TABLES)
-    return tables
 
 
 def _read_plugins(table: object, faults: list[str]) -> tuple[str, ...]:
