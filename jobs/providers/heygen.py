@@ -6,6 +6,7 @@ What is known, and how well:
 
 - ``X-Api-Key``; ``GET /v3/videos/{id}`` answers ``{"data": {id, status, video_url, failure_code, failure_message}}``;
   the submit answers ``{"data": {"video_id"}}``: vendor documentation (quick start of v3).
+- Status words: vendor source (heygen-cli), but ``waiting``, which is recalled from v1.
 - ``Idempotency-Key`` (``[A-Za-z0-9_:.-]``, up to 255 characters): a repeated key answers the first response for 24 h
   *even where the body differs*, and 409 ``request_in_progress`` while the first is at work: vendor documentation, for
   other v3 routes. That ``/v3/videos`` honours it too is assumed. Higgsfield has the contrary rule: there a changed body
