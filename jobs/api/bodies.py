@@ -47,7 +47,7 @@ class NewJobBody(Body):
     @field_validator("input")
     @classmethod
     def _need_input(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any]:
-        if value is None and info.data.get("adopt") is None:
+        if value is None and info.data.get("adopt", "refused") is None:
             raise ValueError("must be a JSON object")
         return value or {}
 

@@ -25,6 +25,7 @@ from jobs.core.observations import Json
 from jobs.core.policy import alarms_of
 from jobs.core.suggestions import did_you_mean
 from jobs.services.documents import Document, job_document
+from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt, update_attempt
 from jobs.storage.database import Transaction
@@ -132,7 +133,7 @@ def write_job(tx: Transaction, entry: ProviderEntry, *, tenant: str, body: NewJo
     job = get_job(tx, row["id"])
     attempt = insert_attempt(tx, job_id=job["id"], provider=entry.name, number=1, at=tx.now)
     if body.adopt is not None:
-        _adopt(tx, attempt, body.adopt)
+        _adopt(tx, attempt, body.adopt, tenant=tenant)
     append_event(
         tx,
         EventType.JOB_CREATED,
@@ -214,21 +215,22 @@ def _job_row(tx: Transaction, entry: ProviderEntry, *, tenant: str, body: NewJob
     }
 
 
-def _adopt(tx: Transaction, attempt: Row, run: str) -> None:
+def _adopt(tx: Transaction, attempt: Row, run: str, *, tenant: str) -> None:
     """The attempt owns the run from the start, so a webhook finds it and nobody else can adopt it."""
-    owner = find_attempt_by_run(tx, attempt["provider"], run)
-    if owner is not None:
-        raise _owned(run, owner["job_id"])
+    _check_unowned(tx, attempt["provider"], run, tenant=tenant)
     try:
         with tx.savepoint():
             update_attempt(tx, attempt["id"], {"provider_job_id": run})
     except IntegrityError:  # somebody adopted it between our look and our write
-        owner = find_attempt_by_run(tx, attempt["provider"], run)
-        raise _owned(run, owner["job_id"] if owner else None) from None
+        _check_unowned(tx, attempt["provider"], run, tenant=tenant)
+        raise
 
 
-def _owned(run: str, job_id: str | None) -> Conflict:
-    return Conflict(f"run {run!r} already has a job: {job_id}", fields=[FieldFault("adopt", "has a job already")])
+def _check_unowned(tx: Transaction, provider: str, run: str, *, tenant: str) -> None:
+    owner = find_attempt_by_run(tx, provider, run)
+    if owner is not None:
+        whose = owner_in_words(tx, owner["job_id"], tenant=tenant)
+        raise Conflict(f"run {run!r} belongs to {whose} already", fields=[FieldFault("adopt", "has a job already")])
 
 
 def _fault(name: str, message: str) -> Unprocessable:

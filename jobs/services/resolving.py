@@ -21,6 +21,7 @@ from jobs.core.observations import JobError, Observation, Source
 from jobs.core.policy import Policy, alarms_of
 from jobs.core.states import JobState, is_terminal
 from jobs.services.documents import Document, job_document
+from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt
 from jobs.storage.database import Transaction
@@ -144,7 +145,8 @@ def _check_run(case: _Case, run: str) -> None:
         raise Conflict(f"the job's run is {known!r}; to give it up, cancel it or resubmit the job")
     owner = find_attempt_by_run(case.tx, case.job["provider"], run)
     if owner is not None and owner["job_id"] != case.job["id"]:
-        raise Conflict(f"run {run!r} belongs to job {owner['job_id']}")
+        whose = owner_in_words(case.tx, owner["job_id"], tenant=case.job["tenant"])
+        raise Conflict(f"run {run!r} belongs to {whose}")
 
 
 def _acknowledge(case: _Case) -> None:

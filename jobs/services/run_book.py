@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobs.storage.attempts import NewRun, list_run_owners, record_runs
 from jobs.storage.database import Transaction
+from jobs.storage.jobs import find_job
 
 
 class Owner(NamedTuple):
@@ -15,6 +16,11 @@ class Owner(NamedTuple):
 
     job_id: str
     attempt: int
+
+
+def owner_in_words(tx: Transaction, job_id: str, *, tenant: str) -> str:
+    """Whose a run is, told to a tenant: accounts may be shared, and nobody learns the id of another tenant's job."""
+    return "another tenant's job" if find_job(tx, job_id, tenant=tenant) is None else f"job {job_id}"
 
 
 class RunBook:

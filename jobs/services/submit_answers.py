@@ -174,7 +174,7 @@ class SubmitRecord:
         asked = self.submit.attempt["asks"] + asks
         self._note({"asks": asked})
         lost = (self.submit.attempt["error"] or {}).get("message") or "no answer came to its submit"
-        return self._go_on(f"{lost}; asked {asked} times, it knew of none", asks=asked)
+        return self._go_on(f"{lost}; asked {asked} times, it knew of none" if asked else lost, asks=asked)
 
     # What follows --------------------------------------------------------------------------------------
 

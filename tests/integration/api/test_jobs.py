@@ -87,6 +87,7 @@ def test_a_broker_that_is_away_does_not_refuse_a_job(api: Api, broker: Recording
         (a_body(deadline="99999d"), "deadline"),
         (a_body(metadata=[1]), "metadata"),
         (a_body(adopt=""), "adopt"),
+        ({"provider": "renders", "adopt": 7}, "adopt"),
         (a_body(priority=1), "priority"),
         (a_body(callback_url="https://example.com/done"), "callback_url"),
     ],
@@ -163,6 +164,15 @@ def test_a_run_is_adopted_once(api: Api) -> None:
 
     assert (first.status_code, second.status_code) == (202, 409)
     assert first.json["id"] in second.json["detail"]
+
+
+def test_a_run_of_another_tenant_is_taken_and_does_not_name_its_job(api: Api, stranger: Api) -> None:
+    theirs = stranger.submit({"provider": "renders", "adopt": "p-9"})
+
+    answer = api.submit({"provider": "renders", "adopt": "p-9"})
+
+    assert (theirs.status_code, answer.status_code) == (202, 409)
+    assert theirs.json["id"] not in answer.text
 
 
 def test_a_job_is_read_with_its_version_and_when_to_ask_again(api: Api, clock: FakeClock) -> None:

@@ -111,6 +111,17 @@ def test_a_run_named_by_mistake_is_refused_and_raises_no_alarm(runtime: Runtime,
     assert row_of(database, job_id)["review_reason"] == "ambiguous_submit"
 
 
+def test_a_run_of_another_tenant_is_refused_without_naming_its_job(runtime: Runtime, database: Database) -> None:
+    owner = waiting_job(database, tenant="globex")
+    theirs = Resolution(action=Action.SETTLE, reason="x", by="k", state=JobState.RUNNING, provider_job_id="p-7")
+    resolve(runtime, owner, tenant="globex", decided=theirs)
+
+    with pytest.raises(Conflict) as refusal:
+        decide(runtime, waiting_job(database), Action.SETTLE, state=JobState.RUNNING, provider_job_id="p-7")
+
+    assert owner not in refusal.value.detail
+
+
 def test_a_job_that_has_a_run_takes_no_other(runtime: Runtime, database: Database) -> None:
     job_id = waiting_job(database, "overdue", provider_job_id="p-1")
 

@@ -22,6 +22,7 @@ from jobs.services.work import MAX_TRIES
 from jobs.storage.accounts import find_account
 from jobs.storage.attempts import insert_attempt
 from jobs.storage.database import Database
+from jobs.storage.jobs import update_bookkeeping
 from jobs.storage.schema import job_attempts
 from tests.factories import PROVIDER, seen
 from tests.fakes.provider import (
@@ -210,6 +211,18 @@ def test_without_keys_and_list_a_person_is_asked_at_once(database: Database, clo
     assert stage.attempt(job_id)["outcome"] == "unknown"
     assert stage.provider.count("submit") == 1
     assert stage.events(job_id) == ["job.review_requested"]
+
+
+def test_a_provider_that_cannot_be_asked_is_not_said_to_have_been(database: Database, clock: FakeClock) -> None:
+    stage = a_stage(database, clock, capabilities=NO_KEYS)
+    stage.provider.script("submit", loses())
+    job_id = stage.new_job()
+    stage.submit(job_id)
+    with database.write() as tx:
+        update_bookkeeping(tx, job_id, {"next_submit_at": tx.now, "review_reason": None})
+
+    assert stage.submit(job_id) == "review"
+    assert "asked" not in stage.job(job_id)["review_detail"]
 
 
 def test_an_empty_list_is_asked_again_and_then_a_person(database: Database, clock: FakeClock) -> None:
