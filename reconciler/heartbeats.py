@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.core import instants
 from jobs.core.events import EventType
@@ -64,7 +63,7 @@ def expect(tx: Transaction, periods: Mapping[str, timedelta]) -> None:
     known = {beat.name for beat in list_heartbeats(tx)}
     new = {name: period for name, period in periods.items() if name not in known}
     if new:
-        tx.execute(_insert(tx).on_conflict_do_nothing(), _rows(tx, new))
+        tx.execute(tx.insert(heartbeats).on_conflict_do_nothing(), _rows(tx, new))
 
 
 def beat(tx: Transaction, periods: Mapping[str, timedelta]) -> list[str]:
@@ -78,7 +77,7 @@ def beat(tx: Transaction, periods: Mapping[str, timedelta]) -> list[str]:
         The names that had been missing; each has its ``heartbeat.recovered``.
     """
     recovered = _recover(tx, sorted(periods))
-    statement = _insert(tx)
+    statement = tx.insert(heartbeats)
     later = statement.excluded.beat_at > heartbeats.c.beat_at  # a late writer moves nothing back
     values = {"beat_at": statement.excluded.beat_at, "period_s": statement.excluded.period_s}
     upsert = statement.on_conflict_do_update(index_elements=["name"], set_=values, where=later)
@@ -118,10 +117,6 @@ def _announce(tx: Transaction, event_type: EventType, seen: Heartbeat) -> None:
         "silent_s": round((tx.now - seen.beat_at).total_seconds(), 3),
     }
     append_event(tx, event_type, tenant=None, data={"heartbeat": silence})
-
-
-def _insert(tx: Transaction) -> Any:
-    return sqlite.insert(heartbeats) if tx.is_sqlite else postgresql.insert(heartbeats)
 
 
 def _rows(tx: Transaction, periods: Mapping[str, timedelta]) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
@@ -26,8 +25,7 @@ def find_account(tx: Transaction, name: str) -> Row:
 
 def lock_account(tx: Transaction, name: str) -> Row:
     """The account, locked until the transaction ends, so that two claims cannot spend one budget."""
-    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
-    tx.execute(insert(provider_accounts).values(name=name).on_conflict_do_nothing())
+    tx.execute(tx.insert(provider_accounts).values(name=name).on_conflict_do_nothing())
     row = tx.row(sa.select(provider_accounts).where(provider_accounts.c.name == name).with_for_update())
     assert row is not None
     return row

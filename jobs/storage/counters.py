@@ -7,7 +7,6 @@ in their own order.
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.storage.database import Transaction
 from jobs.storage.schema import counters
@@ -54,5 +53,4 @@ def _locked(tx: Transaction, name: str) -> int | None:
 
 
 def _create(tx: Transaction, name: str) -> None:
-    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
-    tx.execute(insert(counters).values(name=name, value=0).on_conflict_do_nothing())
+    tx.execute(tx.insert(counters).values(name=name, value=0).on_conflict_do_nothing())

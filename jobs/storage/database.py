@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -56,7 +57,7 @@ class Transaction:
         return self._now
 
     def _database_now(self) -> datetime:
-        if self.connection.dialect.name == "sqlite" or not isinstance(self.clock, SystemClock):
+        if self.is_sqlite or not isinstance(self.clock, SystemClock):
             return self.clock.now()
         moment: datetime = self.connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return moment.astimezone(UTC)
@@ -81,6 +82,10 @@ class Transaction:
     def is_sqlite(self) -> bool:
         """Whether this is SQLite."""
         return self.connection.dialect.name == "sqlite"
+
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """This database's own INSERT: SQLAlchemy's common one knows no ON CONFLICT."""
+        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

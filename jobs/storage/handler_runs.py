@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.ids import new_token
 from jobs.storage.database import Transaction
@@ -34,8 +33,7 @@ def insert_runs(tx: Transaction, wanted: Sequence[tuple[str, str]], *, until: da
     """
     if not wanted:
         return []
-    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
-    statement = insert(runs).on_conflict_do_nothing().returning(runs.c.id, runs.c.lease_token)
+    statement = tx.insert(runs).on_conflict_do_nothing().returning(runs.c.id, runs.c.lease_token)
     rows = [
         {
             "event_id": event_id,

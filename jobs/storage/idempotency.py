@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
@@ -21,8 +20,7 @@ def insert_request(tx: Transaction, *, tenant: str, key: str, fingerprint: str, 
 
     On PostgreSQL this waits for a transaction that holds the same key and has not ended, so the answer is final.
     """
-    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
     row = {"tenant": tenant, "key": key, "fingerprint": fingerprint, "job_id": job_id, "created_at": tx.now}
     # What came back, not how many rows: SQLAlchemy does not keep the count of an INSERT on every driver.
-    statement = insert(idempotency_keys).values(row).on_conflict_do_nothing().returning(idempotency_keys.c.key)
+    statement = tx.insert(idempotency_keys).values(row).on_conflict_do_nothing().returning(idempotency_keys.c.key)
     return tx.execute(statement).first() is not None
