@@ -61,7 +61,7 @@ def create_app(runtime: Runtime | None = None) -> APIFlask:
     app.spec_processor(openapi.describe)  # type: ignore[arg-type] # a dict, as the format is JSON
     register_problems(app)
     _name_requests(app)
-    _add_routes(app, parts)
+    _add_routes(app, parts, is_serving=runtime is None)
     return app
 
 
@@ -84,7 +84,7 @@ def _build_serving() -> Runtime:
     return runtime
 
 
-def _add_routes(app: APIFlask, parts: Runtime) -> None:
+def _add_routes(app: APIFlask, parts: Runtime, *, is_serving: bool) -> None:
     for module in (jobs, dead_letters, events, providers):
         app.register_blueprint(module.blueprint)
     probe = RedisProbe(parts.settings.redis_url)
@@ -95,7 +95,7 @@ def _add_routes(app: APIFlask, parts: Runtime) -> None:
     )
     app.register_blueprint(health_blueprint(instruments))
     app.register_blueprint(reference.blueprint)
-    incoming.install(app, parts)
+    incoming.install(app, parts, prefetch=is_serving)
 
 
 def _name_requests(app: APIFlask) -> None:

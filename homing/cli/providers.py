@@ -12,7 +12,7 @@ from homing.cli.connect import connect
 from homing.local import load_configuration
 from homing.screen import Document, cell, print_json, print_table
 
-app = typer.Typer(help="Accounts at providers: list, check, pause, resume.", no_args_is_help=True)
+app = typer.Typer(help="Accounts at providers: list, check, pause, resume, recheck.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A provider entry of homing.toml.", show_default=False)]
 
@@ -56,6 +56,20 @@ def pause(name: Name, as_json: JsonFlag = False) -> None:
 def resume(name: Name, as_json: JsonFlag = False) -> None:
     """End a pause."""
     _set(name, "resume", as_json=as_json)
+
+
+@app.command()
+def recheck(name: Name, as_json: JsonFlag = False) -> None:
+    """Check what was refused once more, after a secret was corrected; what is authentic comes in."""
+    with connect() as client:
+        result = client.post(f"/v1/providers/{quote(name, safe='')}/recheck")
+    if as_json:
+        print_json(result)
+    else:
+        print(
+            f"{name}: {result['checked']} checked, {result['taken']} taken in "
+            f"({result['duplicate']} of them known already), {result['refused']} refused again"
+        )
 
 
 def _set(name: str, action: str, *, as_json: bool) -> None:

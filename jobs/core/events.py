@@ -28,8 +28,11 @@ class EventType(StrEnum):
     JOB_REVIEW_RESOLVED = "job.review_resolved"
     JOB_OUTCOME_CONFLICTED = "job.outcome_conflicted"
     JOB_LATE_OUTCOME_RECORDED = "job.late_outcome_recorded"
+    WEBHOOK_RECEIVED = "webhook.received"
     HEARTBEAT_MISSED = "heartbeat.missed"
     HEARTBEAT_RECOVERED = "heartbeat.recovered"
+    PROVIDER_WEBHOOKS_DEGRADED = "provider.webhooks_degraded"
+    PROVIDER_WEBHOOKS_RECOVERED = "provider.webhooks_recovered"
     DEAD_LETTER_CREATED = "dead_letter.created"
 
 
@@ -45,8 +48,11 @@ DESCRIPTIONS: dict[EventType, str] = {
     EventType.JOB_REVIEW_RESOLVED: "The job no longer waits for a person.",
     EventType.JOB_OUTCOME_CONFLICTED: "The provider named a second, different end; the first one stays.",
     EventType.JOB_LATE_OUTCOME_RECORDED: "The provider named an end after Homing had given the job up.",
+    EventType.WEBHOOK_RECEIVED: "A sender that is no job provider (adapter `events`) sent something authentic.",
     EventType.HEARTBEAT_MISSED: "A part of the fleet did not report within its time.",
     EventType.HEARTBEAT_RECOVERED: "A part of the fleet that had gone quiet reports again.",
+    EventType.PROVIDER_WEBHOOKS_DEGRADED: "Half of a provider's last jobs came home by poll: its webhooks get lost.",
+    EventType.PROVIDER_WEBHOOKS_RECOVERED: "A provider's webhooks arrive again.",
     EventType.DEAD_LETTER_CREATED: "Something exhausted its tries and waits for a person.",
 }
 

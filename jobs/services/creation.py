@@ -22,8 +22,8 @@ from jobs.core import text
 from jobs.core.errors import BadRequest, Conflict, FieldFault, NotFound, Unprocessable
 from jobs.core.events import EventType
 from jobs.core.observations import Json
-from jobs.core.policy import alarms_of
 from jobs.core.suggestions import did_you_mean
+from jobs.services.alarms import alarm_columns
 from jobs.services.documents import Document, job_document
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
@@ -90,6 +90,8 @@ def create_job(runtime: Runtime, *, tenant: str, body: NewJob, key: str | None) 
     """
     entry = provider_for(runtime, tenant, body.provider)
     _check(runtime, body, key)
+    if entry.adapter.capabilities.receives_only:
+        raise _fault("provider", f"{entry.name!r} only receives events; it runs no jobs")
     with span("create_job", clock=runtime.clock, provider=entry.name):
         try:
             created = _create(runtime, entry, tenant=tenant, body=body, key=key)
@@ -122,13 +124,13 @@ def visible_providers(runtime: Runtime, tenant: str) -> list[str]:
     return sorted(name for name, entry in runtime.providers.items() if entry.config.tenant in (None, tenant))
 
 
-def write_job(tx: Transaction, entry: ProviderEntry, *, tenant: str, body: NewJob) -> Row:
+def write_job(tx: Transaction, runtime: Runtime, entry: ProviderEntry, *, tenant: str, body: NewJob) -> Row:
     """Writes a job, its first attempt and its first event; the caller's transaction makes them durable.
 
     Raises:
         Conflict: The run to adopt has a job already.
     """
-    row = _job_row(tx, entry, tenant=tenant, body=body)
+    row = _job_row(tx, runtime, entry, tenant=tenant, body=body)
     insert_job(tx, row)
     job = get_job(tx, row["id"])
     attempt = insert_attempt(tx, job_id=job["id"], provider=entry.name, number=1, at=tx.now)
@@ -164,7 +166,7 @@ def _create(runtime: Runtime, entry: ProviderEntry, *, tenant: str, body: NewJob
     with runtime.database.write() as tx:
         if key is not None and (earlier := find_request(tx, tenant=tenant, key=key)):
             return _replay(tx, earlier, print_)
-        job = write_job(tx, entry, tenant=tenant, body=body)
+        job = write_job(tx, runtime, entry, tenant=tenant, body=body)
         if key is not None and not insert_request(tx, tenant=tenant, key=key, fingerprint=print_, job_id=job["id"]):
             raise _KeyTaken
         return Created(job_document(job), replayed=False)
@@ -193,26 +195,22 @@ def _fingerprint(body: NewJob) -> str:
     return text.fingerprint(asked)
 
 
-def _job_row(tx: Transaction, entry: ProviderEntry, *, tenant: str, body: NewJob) -> dict[str, Any]:
-    deadline = body.deadline or entry.policy.deadline
-    alarms = alarms_of(entry.policy, start=tx.now, expected=body.expected, deadline=deadline)
-    return {
+def _job_row(tx: Transaction, runtime: Runtime, entry: ProviderEntry, *, tenant: str, body: NewJob) -> dict[str, Any]:
+    row = {
         "id": ids.new_id("job", at=tx.now),
         "tenant": tenant,
         "provider": entry.name,
         "event_count": 1,
         "adopt": body.adopt,
+        "model": entry.adapter.capabilities.kind(body.input),
         "input": body.input,
         "metadata": body.metadata,
         "expected_s": body.expected and body.expected.total_seconds(),
-        "deadline_s": deadline.total_seconds(),
-        "expected_at": alarms.expected_at,
-        "review_at": alarms.review_at,
-        "deadline_at": alarms.deadline_at,
-        "next_alarm_at": alarms.next_after(tx.now),
+        "deadline_s": (body.deadline or entry.policy.deadline).total_seconds(),
         "next_submit_at": tx.now,
         "created_at": tx.now,
     }
+    return row | alarm_columns(tx, runtime.observer.forecasts, entry.policy, job=row, start=tx.now)
 
 
 def _adopt(tx: Transaction, attempt: Row, run: str, *, tenant: str) -> None:

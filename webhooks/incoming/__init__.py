@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["install", "sweep_inbox"]
 
 
-def install(app: Flask, runtime: Runtime) -> None:
+def install(app: Flask, runtime: Runtime, *, prefetch: bool = False) -> None:
     """Adds the receiver and the inbox to a web process; see :mod:`webhooks.incoming.installation`."""
     from webhooks.incoming import installation  # noqa: PLC0415 - workers use this package and have no use for Flask
 
-    installation.install(app, runtime)
+    installation.install(app, runtime, prefetch=prefetch)

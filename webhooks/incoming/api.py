@@ -16,6 +16,9 @@ from jobs.api.fields import PageQuery, ShortText
 from webhooks.incoming.inbox import EventFilter, read_event, read_events, reprocess
 from webhooks.incoming.schema import InboxStatus
 
+#: Where an application keeps its receiver's parts.
+INTAKE = "homing.intake"
+
 blueprint = APIBlueprint("inbox", __name__, url_prefix="/v1/inbox", tag="Inbox")
 guard(blueprint)
 

@@ -12,11 +12,13 @@ from jobs.services.observe import Observed
 from jobs.services.polling import request_poll
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
+from jobs.storage.outbox import append_events
 from webhooks.incoming.claims import Settlement, settle
 from webhooks.incoming.letters import write_letter
+from webhooks.incoming.notices import notice_row
 from webhooks.incoming.owners import Claim, Owner, find_owners
 from webhooks.incoming.schema import InboxStatus
-from webhooks.incoming.work import Work, observation_of
+from webhooks.incoming.work import Work, observation_of, only_run_of
 
 #: How long an event waits for its job to appear: a shared account tells us of runs that are not ours.
 PARK_FOR = timedelta(hours=24)
@@ -73,14 +75,16 @@ def apply(runtime: Runtime, tx: Transaction, works: Sequence[Work], *, token: st
     """
     owners = find_owners(tx, [work.claim for work in works if work.claim])
     owned = [(work, owners[work.claim]) for work in works if work.claim and work.claim in owners]
-    ownerless = [_leave(work, now=tx.now) for work in works if work.claim not in owners]
-    settlements = [*_believe(runtime, tx, owned), *_look(tx, owned), *ownerless]
+    notices = [work for work in works if work.is_notice]
+    ownerless = [_leave(work, now=tx.now) for work in works if work.claim not in owners and not work.is_notice]
+    settlements = [*_believe(runtime, tx, owned), *_look(runtime, tx, owned), *_hand_on(tx, notices), *ownerless]
     settle(tx, settlements, token=token)
     letters = list(_quarantined(works, settlements))
     for work, reason in letters:
         write_letter(tx, work.row, reason=reason)
-    lags_s = [(tx.now - work.row["received_at"]).total_seconds() for work, _ in owned]
-    return Applied(len(works), _parked(works, settlements), has_events=bool(owned or letters), lags_s=lags_s)
+    reached = [*(work for work, _ in owned), *notices]
+    lags_s = [(tx.now - work.row["received_at"]).total_seconds() for work in reached]
+    return Applied(len(works), _parked(works, settlements), has_events=bool(reached or letters), lags_s=lags_s)
 
 
 def _believe(runtime: Runtime, tx: Transaction, owned: Sequence[tuple[Work, Owner]]) -> Iterator[Settlement]:
@@ -91,12 +95,29 @@ def _believe(runtime: Runtime, tx: Transaction, owned: Sequence[tuple[Work, Owne
         yield _owned(work, owner, _STATUS_OF[seen.verdict], _reason(seen))
 
 
-def _look(tx: Transaction, owned: Sequence[tuple[Work, Owner]]) -> Iterator[Settlement]:
-    """An event whose body is bound by no signature only says "look": we ask with our own credential."""
-    for work, owner in owned:
-        if work.is_hint:
-            request_poll(tx, owner.job_id)
-            yield _owned(work, owner, InboxStatus.APPLIED, "a hint: the provider is asked")
+def _look(runtime: Runtime, tx: Transaction, owned: Sequence[tuple[Work, Owner]]) -> Iterator[Settlement]:
+    """An event whose body is bound by no signature only says "look": we ask with our own credential.
+
+    Which run it is about is taken from it all the same. After a lost submit answer nobody else can tell, the callback
+    token that brought it is known to the provider alone, and what the run came to is still read by ourselves.
+    """
+    hints = [(work, owner) for work, owner in owned if work.is_hint]
+    named = [
+        (owner.job_id, only_run_of(observation_of(work, owner, now=tx.now)))
+        for work, owner in hints
+        if work.claim and work.claim.provider_job_id
+    ]
+    if named:
+        runtime.observer.observe_many(tx, named)
+    for work, owner in hints:
+        request_poll(tx, owner.job_id)
+        yield _owned(work, owner, InboxStatus.APPLIED, "a hint: the provider is asked")
+
+
+def _hand_on(tx: Transaction, notices: Sequence[Work]) -> list[Settlement]:
+    """Events of senders that are no job providers: our subscribers know what they mean."""
+    append_events(tx, [notice_row(work, at=tx.now) for work in notices])
+    return [Settlement(work.id, InboxStatus.APPLIED, "handed on", tenant=work.row["tenant"]) for work in notices]
 
 
 def _owned(work: Work, owner: Owner, status: InboxStatus, reason: str | None) -> Settlement:

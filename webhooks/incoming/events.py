@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 
 from jobs.core.signatures.scheme import Verified
 from jobs.core.text import clean
+from webhooks.incoming.credentials import shown_headers
 from webhooks.incoming.reading import Reading
 from webhooks.incoming.schema import InboxStatus
-
-#: Credentials of ours or of a browser; no provider signs with them, and the inbox is shown to people.
-_PRIVATE_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
-_REMOVED = "[removed]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +76,18 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an event came from, and what proved it."""
+    """Where an event came from, and what proved it.
+
+    Attributes:
+        credential_header: The header, by lower-case name, whose value is the secret itself.
+    """
 
     provider: str
     tenant: str | None
     token: str | None
     scheme: str
     verified: Verified
+    credential_header: str | None = None
 
 
 def new_event(event_id: str, origin: Origin, *, raw: bytes, headers: Mapping[str, str], reading: Reading) -> NewEvent:
@@ -107,12 +109,12 @@ def new_event(event_id: str, origin: Origin, *, raw: bytes, headers: Mapping[str
         provider=origin.provider,
         tenant=origin.tenant,
         delivery_id=delivery_id,
-        dedupe_key=_dedupe_key(delivery_id, reading, about=token or about, digest=digest),
+        dedupe_key=_dedupe_key(event_id, delivery_id, reading, about=token or about, digest=digest),
         token=token,
         scheme=origin.scheme,
         secret_index=origin.verified.secret_index,
         raw=raw,
-        headers={name: _REMOVED if name in _PRIVATE_HEADERS else value for name, value in headers.items()},
+        headers=shown_headers(headers, credential_header=origin.credential_header),
         digest=digest,
         fact=json.dumps([about, str(reading.claim)]) if reading.report else None,
         provider_job_id=reading.provider_job_id,
@@ -121,8 +123,10 @@ def new_event(event_id: str, origin: Origin, *, raw: bytes, headers: Mapping[str
     )
 
 
-def _dedupe_key(delivery_id: str | None, reading: Reading, *, about: str | None, digest: str) -> str:
+def _dedupe_key(event_id: str, delivery_id: str | None, reading: Reading, *, about: str | None, digest: str) -> str:
     """The delivery's id, where there is one; an unusable body never takes the place of a later, usable one."""
+    if reading.is_notice and delivery_id is None:
+        return "event:" + event_id  # two equal bodies may be two events: only its sender could tell
     if delivery_id is None or reading.status is InboxStatus.QUARANTINED:
         return "body:" + _hash(about or "", digest)
     return "id:" + delivery_id

@@ -35,6 +35,7 @@ class Request:
     Attributes:
         headers: By lower-case name; values as latin-1 text, any byte possible.
         length: Of the body in bytes, as announced; None where it ends where the stream ends.
+        query: As it was written, without its question mark.
     """
 
     method: str
@@ -42,6 +43,12 @@ class Request:
     headers: Mapping[str, str]
     stream: Stream
     length: int | None
+    query: str = ""
+
+    @property
+    def target(self) -> str:
+        """Path and query, as called: part of what some senders sign."""
+        return f"{self.path}?{self.query}" if self.query else self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ def request_of(environ: Mapping[str, Any]) -> Request:
         headers=_headers_of(environ),
         stream=environ["wsgi.input"],
         length=_length_of(environ),
+        query=environ.get("QUERY_STRING", ""),
     )
 
 

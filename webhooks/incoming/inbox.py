@@ -96,6 +96,8 @@ def _why_not(row: Mapping[str, Any] | None) -> str | None:
         return "the event is no longer here"
     if row["status"] == InboxStatus.ACCEPTED:
         return "it waits to be applied already"
+    if row["status"] == InboxStatus.APPLIED and row["job_id"] is None:
+        return "it was handed on already"
     if row["status"] == InboxStatus.APPLIED:
         return f"job {row['job_id']} has taken it in"
     if row["job_id"] is not None and row["status"] in (InboxStatus.IGNORED, InboxStatus.CONFLICT):

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from jobs.core.errors import Stale
+from jobs.core.text import clean
+from jobs.storage.attempts import find_attempt_by_token
 from jobs.storage.database import Database, Transaction
 from webhooks.incoming.events import KnownEvent, NewEvent, Stored
 from webhooks.incoming.hot_statements import count_copies, find_known, insert_events
 from webhooks.incoming.letters import write_letter
+from webhooks.incoming.quarantine_rows import Refused, insert_refused
 from webhooks.incoming.schema import InboxStatus
 
 
@@ -25,13 +28,22 @@ def ingest(database: Database, events: Sequence[NewEvent]) -> list[Stored]:
         Stale: A row vanished between two statements; nothing was stored.
     """
     with database.write() as tx:
-        inserted = insert_events(tx, events)
-        new = [event for event in events if event.id in inserted]
-        _write_letters(tx, new)
-        stored = {event.id: _new(event) for event in new}
-        repeats = [event for event in events if event.id not in inserted]
-        if repeats:
-            stored |= _settle_repeats(tx, repeats)
+        return store_events(tx, events)
+
+
+def store_events(tx: Transaction, events: Sequence[NewEvent]) -> list[Stored]:
+    """As :func:`ingest`, in a transaction of the caller's.
+
+    Raises:
+        Stale: A row vanished between two statements; nothing may be kept of this transaction.
+    """
+    inserted = insert_events(tx, events)
+    new = [event for event in events if event.id in inserted]
+    _write_letters(tx, new)
+    stored = {event.id: _new(event) for event in new}
+    repeats = [event for event in events if event.id not in inserted]
+    if repeats:
+        stored |= _settle_repeats(tx, repeats)
     return [stored[event.id] for event in events]
 
 
@@ -44,6 +56,26 @@ def record_copies(database: Database, copies: Mapping[str, int]) -> dict[str, in
     with database.write() as tx:
         counted = count_copies(tx, copies)
     return {event_id: count for event_id, count in copies.items() if event_id not in counted}
+
+
+def keep_refused(database: Database, refused: Sequence[Refused]) -> None:
+    """Puts refused requests into the quarantine.
+
+    Raises:
+        Unavailable: The database cannot be reached.
+    """
+    with database.write() as tx:
+        insert_refused(tx, refused)
+
+
+def is_known_token(database: Database, provider: str, token: str) -> bool:
+    """Whether a provider was given this callback token.
+
+    Raises:
+        Unavailable: The database cannot be reached.
+    """
+    with database.read() as tx:
+        return find_attempt_by_token(tx, provider, clean(token)) is not None
 
 
 def _new(event: NewEvent) -> Stored:

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from flask import Flask
 
 from jobs import telemetry
+from jobs.net.http import HttpClient
 from jobs.services.runtime import Runtime
-from webhooks.incoming import api
+from webhooks.incoming import api, recheck_api
+from webhooks.incoming.admission import Admission
 from webhooks.incoming.bell import Bell, RingFlag
 from webhooks.incoming.blueprint import receiving_blueprint
 from webhooks.incoming.committer import Committer
 from webhooks.incoming.hot_path import wrap
-from webhooks.incoming.ingest import ingest, record_copies
+from webhooks.incoming.ingest import ingest, is_known_token, keep_refused, record_copies
+from webhooks.incoming.key_sets import KeySets
+from webhooks.incoming.quarantine import Quarantine
 from webhooks.incoming.receiver import Receiver
+from webhooks.incoming.rechecking import recheck_after_new_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +29,35 @@ class Intake:
     receiver: Receiver
     committer: Committer
     bell: Bell
+    admission: Admission
+    key_sets: KeySets
+    quarantine: Quarantine
 
     def stop(self) -> None:
         """Commits what waits, rings for it, and ends the threads."""
         self.committer.stop()
         self.bell.stop()
+        self.quarantine.stop()
+        self.key_sets.wait()
 
 
-def install(app: Flask, runtime: Runtime) -> Intake:
-    """Adds ``/webhooks/…``, through both doors, and ``/v1/inbox``."""
+def install(app: Flask, runtime: Runtime, *, prefetch: bool = False) -> Intake:
+    """Adds ``/webhooks/…``, through both doors, ``/v1/inbox`` and ``/v1/providers/{name}/recheck``.
+
+    Args:
+        app: The application.
+        runtime: The process's parts.
+        prefetch: Whether senders' key sets are fetched at once: a serving process should know them at its first
+            webhook, and no other process should dial anybody.
+    """
     intake = build_intake(runtime)
+    app.extensions[api.INTAKE] = intake
     app.register_blueprint(receiving_blueprint(intake.receiver))
     app.register_blueprint(api.blueprint)
+    app.register_blueprint(recheck_api.blueprint)
+    if prefetch:
+        entries = runtime.providers.values()
+        intake.key_sets.prefetch({entry.config.key_set_url for entry in entries if entry.config.key_set_url})
     app.wsgi_app = wrap(app.wsgi_app, intake.receiver)  # type: ignore[assignment,method-assign] # as Flask documents it
     return intake
 
@@ -48,14 +70,29 @@ def build_intake(runtime: Runtime) -> Intake:
         count_copies=lambda copies: record_copies(runtime.database, copies),
         on_commit=bell.ring,
     )
+    client = HttpClient()
+    key_sets = KeySets(
+        lambda url: client.request("GET", url),
+        monotonic=runtime.clock.monotonic,
+        on_new_keys=lambda url: recheck_after_new_keys(runtime, admission, url),
+    )
+    admission = Admission(
+        key_sets,
+        public_url=runtime.settings.public_url,
+        max_bytes=runtime.settings.webhook_max_bytes,
+        is_known_token=lambda provider, token: is_known_token(runtime.database, provider, token),
+    )
+    quarantine = Quarantine(lambda refused: keep_refused(runtime.database, refused))
     receiver = Receiver(
         runtime.providers,
+        admission=admission,
         committer=committer,
+        quarantine=quarantine,
         clock=runtime.clock,
         max_bytes=runtime.settings.webhook_max_bytes,
         measure=_measure,
     )
-    return Intake(receiver, committer, bell)
+    return Intake(receiver, committer, bell, admission, key_sets, quarantine)
 
 
 def _measure(provider: str, outcome: str, seconds: float) -> None:

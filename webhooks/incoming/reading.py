@@ -29,6 +29,7 @@ class Reading:
         delivery_id: The body's own id for the delivery, where it has a usable one.
         token: The attempt's token, where the body carries it.
         is_hint: Whether this very event only says "look".
+        is_notice: Whether it is of no job and is handed on as it is.
     """
 
     status: InboxStatus
@@ -37,6 +38,7 @@ class Reading:
     delivery_id: str | None = None
     token: str | None = None
     is_hint: bool = False
+    is_notice: bool = False
 
     @property
     def provider_job_id(self) -> str | None:
@@ -62,8 +64,10 @@ def read_event(adapter: Provider, raw: bytes, headers: Mapping[str, str], *, lim
         TooLarge: Decoded, it is longer than the limit.
     """
     try:
-        body = decode_json(decode_body(raw, headers, limit_bytes=limit_bytes))
-        return _read(adapter, body, headers)
+        body = decode_body(raw, headers, limit_bytes=limit_bytes)
+        if adapter.capabilities.receives_only:
+            return _read_notice(adapter, body, headers)
+        return _read(adapter, decode_json(body), headers)
     except Unusable as error:
         return Reading(InboxStatus.QUARANTINED, error.reason)
 
@@ -78,6 +82,22 @@ def _read(adapter: Provider, body: object, headers: Mapping[str, str]) -> Readin
         raise Unusable(f"the job's id is not a text of 1 to {_MAX_RUN_ID_CHARS} characters")
     token = said.token if _is_text(said.token, _MAX_TOKEN_CHARS) else None
     return Reading(InboxStatus.ACCEPTED, report=said.report, delivery_id=delivery_id, token=token, is_hint=said.is_hint)
+
+
+def _read_notice(adapter: Provider, body: bytes, headers: Mapping[str, str]) -> Reading:
+    """Any body will do: it is its receivers who must understand it."""
+    said = _said(adapter, json_or_none(body), headers)
+    delivery_id = said.delivery_id if _is_text(said.delivery_id, _MAX_DELIVERY_ID_CHARS) else None
+    return Reading(InboxStatus.ACCEPTED, delivery_id=delivery_id, is_notice=True)
+
+
+def json_or_none(body: bytes) -> Json:
+    """The JSON object or list that a body is; None where it is a form, a text or anything else."""
+    try:
+        value = decode_json(body)
+    except Unusable:
+        return None
+    return clean(value) if isinstance(value, dict | list) else None
 
 
 def _said(adapter: Provider, body: Json | object, headers: Mapping[str, str]) -> WebhookReport:

@@ -7,21 +7,20 @@ wire, before it decodes or parses anything; what is authentic is stored even whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any
 
 import structlog
 
 from jobs.clock import Clock
 from jobs.core.errors import BadRequest, JobsError, NotFound, SignatureError, Unavailable
-from jobs.core.signatures import verify
-from jobs.ids import new_id
 from jobs.services.runtime import ProviderEntry
+from webhooks.incoming.admission import Admission, Sent
 from webhooks.incoming.body import check_coding, read_body
 from webhooks.incoming.committer import Committer
-from webhooks.incoming.events import NewEvent, Origin, new_event
+from webhooks.incoming.events import NewEvent
 from webhooks.incoming.exchange import Answer, Request, acknowledgement, problem_of, request_of, split_path
-from webhooks.incoming.reading import read_event
+from webhooks.incoming.handshakes import handshake_answer
+from webhooks.incoming.quarantine import Quarantine
 from webhooks.incoming.refusals import MethodNotAllowed
 from webhooks.incoming.wording import describe, traceback_of
 
@@ -29,7 +28,6 @@ from webhooks.incoming.wording import describe, traceback_of
 #: seconds it took.
 Measure = Callable[[str, str, float], None]
 
-_NO_SECRET_RETRY = timedelta(seconds=60)  # a person has to configure it
 _UNKNOWN = "unknown"
 
 _log = structlog.get_logger(__name__)
@@ -46,7 +44,9 @@ class Receiver:
         self,
         providers: Mapping[str, ProviderEntry],
         *,
+        admission: Admission,
         committer: Committer,
+        quarantine: Quarantine,
         clock: Clock,
         max_bytes: int,
         measure: Measure = _not_measured,
@@ -55,13 +55,17 @@ class Receiver:
 
         Args:
             providers: The configured entries, by name.
-            committer: Stores what is authentic.
+            admission: Says what is authentic.
+            committer: Stores it.
+            quarantine: Keeps what is not, for a while.
             clock: For signatures and ids.
-            max_bytes: Of a body, as read and as decoded.
+            max_bytes: Of a body, as read.
             measure: Counts answers.
         """
         self._providers = providers
+        self._admission = admission
         self._committer = committer
+        self._quarantine = quarantine
         self._clock = clock
         self._max_bytes = max_bytes
         self._measure = measure
@@ -83,17 +87,15 @@ class Receiver:
     def receive(self, request: Request) -> Answer:
         """Takes one request in; every refusal of the contract is an answer."""
         try:
-            event = self._admit(request)
-            stored = self._committer.submit(event)
+            return self._take(request)
         except MethodNotAllowed as error:
             return problem_of(error, {"Allow": "POST"})
         except JobsError as error:
             _note_refusal(request, error)
             return problem_of(error)
-        return acknowledgement(stored.status, stored.event_id)
 
-    def _admit(self, request: Request) -> NewEvent:
-        """Reads and proves one event.
+    def _take(self, request: Request) -> Answer:
+        """Reads, proves and stores one event.
 
         Raises:
             JobsError: It is refused.
@@ -101,32 +103,26 @@ class Receiver:
         if request.method != "POST":
             raise MethodNotAllowed
         entry, token = self._addressee(request.path)
-        if not entry.config.webhook_secrets:
-            raise Unavailable("the provider has no webhook secret configured", retry_after=_NO_SECRET_RETRY)
+        self._admission.secrets_of(entry)  # without any, no body is worth reading
         check_coding(request.headers)
         raw = read_body(request.stream, length=request.length, limit_bytes=self._max_bytes)
-        origin = self._prove(entry, token, request, raw)
-        reading = read_event(entry.adapter, raw, request.headers, limit_bytes=self._max_bytes)
-        event_id = new_id("evt", at=self._clock.now())
-        return new_event(event_id, origin, raw=raw, headers=request.headers, reading=reading)
+        event = self._admit(entry, Sent(token, request.target, request.headers, raw))
+        stored = self._committer.submit(event)
+        return handshake_answer(entry, event) or acknowledgement(stored.status, stored.event_id)
+
+    def _admit(self, entry: ProviderEntry, sent: Sent) -> NewEvent:
+        now = self._clock.now()
+        try:
+            return self._admission.admit(entry, sent, at=now)
+        except SignatureError as refusal:
+            self._quarantine.keep(entry, sent, at=now, reason=refusal.reason)
+            raise
 
     def _addressee(self, path: str) -> tuple[ProviderEntry, str | None]:
         named = split_path(path)
         if named is None or named[0] not in self._providers:
             raise NotFound("no provider of that name is configured here")
         return self._providers[named[0]], named[1]
-
-    def _prove(self, entry: ProviderEntry, token: str | None, request: Request, raw: bytes) -> Origin:
-        scheme = entry.config.webhook_scheme
-        verified = verify(
-            scheme,
-            headers=request.headers,
-            body=raw,
-            secrets=entry.config.webhook_secrets,
-            now=self._clock.now(),
-            options=entry.config.scheme_options,
-        )
-        return Origin(entry.name, entry.config.tenant, token, scheme, verified)
 
     def _provider_of(self, environ: Mapping[str, Any]) -> str:
         named = split_path(environ.get("PATH_INFO", ""))

@@ -1,4 +1,4 @@
-"""The inbox: every authentic event, byte for byte, and what became of it.
+"""The inbox: every authentic event, byte for byte, and what became of it. Beside it, what was refused.
 
 ``next_try_at`` is the one due time of a row: of its first application, of a retry, of another look for a parked
 one's job, and, while somebody works on it, the end of that lease. NULL means that nothing will happen by itself.
@@ -77,4 +77,22 @@ inbox_events = sa.Table(
     ),
     sa.Index("ix_inbox_events_tenant_id", "tenant", "id"),
     sa.Index("ix_inbox_events_job_id", "job_id"),
+)
+
+#: Requests whose signature was refused: no events, and shown to nobody; kept so that a corrected secret can bring
+#: them in. Bounded in number, size and age (``webhooks.incoming.quarantine_rows``).
+quarantined_requests = sa.Table(
+    "quarantined_requests",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("provider", sa.Text, nullable=False),
+    sa.Column("token", sa.Text),
+    sa.Column("target", sa.Text, nullable=False),  # path and query, which some senders sign
+    sa.Column("headers", Document, nullable=False),  # a shared secret as its digest only
+    sa.Column("raw", sa.LargeBinary, nullable=False),
+    sa.Column("size_bytes", sa.Integer, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("received_at", Instant, nullable=False),  # the receiver's clock: a recheck judges by this instant
+    sa.Index("ix_quarantined_requests_provider_id", "provider", "id"),
+    sa.Index("ix_quarantined_requests_received_at", "received_at"),
 )

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from jobs.core.observations import Evidence, Observation, Source
+from jobs.core.signatures import SCHEMES
 from jobs.services.reports import observation_of as observe_report
 from jobs.services.runtime import Runtime
+from webhooks.incoming.body import decode_body
 from webhooks.incoming.owners import Claim, Owner
 from webhooks.incoming.reading import Reading, read_event
 from webhooks.incoming.refusals import TooLarge
@@ -23,12 +25,14 @@ class Work:
     Attributes:
         row: As claimed, without its body.
         reading: What the body says; None where this process does not know the provider.
-        is_hint: Whether its provider's events only say "look".
+        is_hint: Whether it, or any event of its provider, only says "look".
+        body: Decoded, where it will be handed on.
     """
 
     row: Mapping[str, Any]
     reading: Reading | None
     is_hint: bool = False
+    body: bytes = b""
 
     @property
     def id(self) -> str:
@@ -38,9 +42,14 @@ class Work:
     @property
     def claim(self) -> Claim | None:
         """Whose event it says it is; None where that does not matter."""
-        if self.reading is None or self.reading.status is not InboxStatus.ACCEPTED:
+        if self.reading is None or self.reading.status is not InboxStatus.ACCEPTED or self.is_notice:
             return None
         return Claim(self.row["provider"], self.reading.provider_job_id, self.row["token"])
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it is handed on as it is."""
+        return self.reading is not None and self.reading.is_notice
 
 
 def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
@@ -54,7 +63,14 @@ def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
         reading = read_event(entry.adapter, raw, row["headers"], limit_bytes=limit_bytes)
     except TooLarge as error:
         reading = Reading(InboxStatus.QUARANTINED, error.detail)
-    return Work(row, reading, entry.adapter.capabilities.webhook_is_hint or reading.is_hint)
+    is_hint = entry.adapter.capabilities.webhook_is_hint or reading.is_hint or _is_unbound(row["scheme"])
+    body = decode_body(raw, row["headers"], limit_bytes=limit_bytes) if reading.is_notice else b""
+    return Work(row, reading, is_hint, body)
+
+
+def _is_unbound(scheme: str) -> bool:
+    """Whether what proved an event says nothing of its body; so does a scheme this process does not know."""
+    return scheme not in SCHEMES or SCHEMES[scheme].is_hint
 
 
 def observation_of(work: Work, owner: Owner, *, now: datetime) -> Observation:
@@ -67,4 +83,15 @@ def observation_of(work: Work, owner: Owner, *, now: datetime) -> Observation:
         at=now,
         attempt=owner.attempt,
         evidence=Evidence(event_id=work.id, digest=work.row["digest"]),
+    )
+
+
+def only_run_of(seen: Observation) -> Observation:
+    """What a hint teaches beside "look": that its attempt has this run."""
+    return Observation(
+        source=seen.source,
+        at=seen.at,
+        attempt=seen.attempt,
+        provider_job_id=seen.provider_job_id,
+        evidence=seen.evidence,
     )

@@ -246,6 +246,21 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("provider", name=op.f("pk_provider_standings")),
     )
     op.create_table(
+        "quarantined_requests",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=True),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("headers", sa.JSON(), nullable=False),
+        sa.Column("raw", sa.LargeBinary(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("received_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_quarantined_requests")),
+    )
+    op.create_index("ix_quarantined_requests_provider_id", "quarantined_requests", ["provider", "id"], unique=False)
+    op.create_index("ix_quarantined_requests_received_at", "quarantined_requests", ["received_at"], unique=False)
+    op.create_table(
         "spend",
         sa.Column("provider", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -475,6 +490,9 @@ def downgrade() -> None:
     )
     op.drop_table("extra_runs")
     op.drop_table("spend")
+    op.drop_index("ix_quarantined_requests_received_at", table_name="quarantined_requests")
+    op.drop_index("ix_quarantined_requests_provider_id", table_name="quarantined_requests")
+    op.drop_table("quarantined_requests")
     op.drop_table("provider_standings")
     op.drop_table("provider_accounts")
     op.drop_index(

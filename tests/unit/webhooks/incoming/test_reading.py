@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from jobs.core.errors import Unusable
 from jobs.core.observations import Json
 from jobs.core.states import JobState
-from jobs.providers.port import Report, WebhookReport
+from jobs.providers.port import Capabilities, Report, WebhookReport
 from webhooks.incoming.reading import read_event
 from webhooks.incoming.schema import InboxStatus
 
 
 class Adapter:
     """Reads ``{"id", "job", "state"}``; fails on demand."""
+
+    capabilities = Capabilities()
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
