@@ -25,6 +25,8 @@ from jobs.core.signatures import SCHEMES, Secret, parse_secrets
 _KEYS = tuple(name for name in ProviderConfig.model_fields if name != "mapping")
 # A provider's name stands in its callback URL.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
+#: Tables inside an entry, and their keys.
+_TABLES = {"poll": ("base", "cap", "overdue_cap"), "budget": ("amount", "currency", "per")}
 
 
 def read_providers(
@@ -82,8 +84,9 @@ class _Entry:
             yield from section_faults(self._where, entry)
             names = [name for name in entry if name not in SECTIONS or name in (*_KEYS, *LATER_PROVIDER_KEYS)]
             yield from name_faults(f"{self._where}.", names, known=_KEYS, later=LATER_PROVIDER_KEYS)
-        if isinstance(poll := entry.get("poll"), dict):
-            yield from name_faults(f"{self._where}.poll.", poll, known=("base", "cap", "overdue_cap"))
+        for table, known_in in _TABLES.items():
+            if isinstance(value := entry.get(table), dict):
+                yield from name_faults(f"{self._where}.{table}.", value, known=known_in)
 
     def _prepare(self, entry: dict[str, object]) -> dict[str, object] | None:
         """The entry's known keys, with the adapter's defaults and the secrets' values put in."""
@@ -93,8 +96,7 @@ class _Entry:
             entry = with_preset(str(entry["adapter"]), entry)
             entry = {**entry, **signature_settings(entry)}
         values = {key: value for key, value in entry.items() if key in _KEYS}
-        if isinstance(poll := values.get("poll"), dict):
-            values["poll"] = {key: poll[key] for key in ("base", "cap", "overdue_cap") if key in poll}
+        values |= _known_of_tables(values)
         if adapter.base_url is None and adapter.needs_base_url and "base_url" not in values:
             self.faults.append(f"{self._where}.base_url is missing: where does this provider listen?")
         values.setdefault("base_url", adapter.base_url or "http://missing.invalid")
@@ -167,3 +169,9 @@ class _Entry:
         except ValueError as fault:
             self.faults.append(f"{self._where}.{key} {fault}")
             return None
+
+
+def _known_of_tables(values: dict[str, object]) -> dict[str, object]:
+    """The entry's tables without the keys that were complained about already."""
+    tables = {name: table for name in _TABLES if isinstance(table := values.get(name), dict)}
+    return {name: {key: table[key] for key in _TABLES[name] if key in table} for name, table in tables.items()}

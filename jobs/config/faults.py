@@ -11,7 +11,7 @@ from jobs.core.suggestions import did_you_mean
 #: Parts of the outside contract that come with a later release. Silence about them would be a lie.
 LATER_VARIABLES = ("HOMING_ARTIFACT_URL",)
 LATER_TABLES = ("pipelines", "schedules")
-LATER_PROVIDER_KEYS = ("finish", "budget", "private_addresses", "artifacts")
+LATER_PROVIDER_KEYS = ("finish", "private_addresses", "artifacts")
 #: Of `[….artifacts]`, in entries that describe their provider.
 LATER_ARTIFACT_KEYS = ("types", "max_bytes")
 

@@ -26,6 +26,7 @@ from jobs.config.urls import check_web_url
 from jobs.core.durations import parse_duration, parse_rate
 from jobs.core.policy import DEFAULT_DEADLINE, OnDeadline, Policy
 from jobs.core.signatures import SCHEMES, SchemeOptions, Secret
+from jobs.core.spending import DEFAULT_CURRENCY, Budget, Per
 
 
 def _positive(value: timedelta) -> timedelta:
@@ -96,6 +97,16 @@ class PollConfig(BaseModel):
         return self
 
 
+class BudgetConfig(BaseModel):
+    """What may be spent at a provider in a UTC day or month; nothing new is submitted beyond it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    amount: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+    currency: Annotated[str, Field(pattern=r"^[A-Za-z]{3,16}$")]
+    per: Per
+
+
 class ProviderConfig(BaseModel):
     """One account at a provider. Secrets are resolved and checked before it is built (`jobs.config.loading`).
 
@@ -116,7 +127,8 @@ class ProviderConfig(BaseModel):
         webhook_delivery_id_field: the field of a JSON body with the delivery's id, dots leading inwards (events).
         jwks_url: where the sender's public keys are, instead of the scheme's own address.
         kind: what a job of this account is, where its provider has several kinds (openai).
-        expected: usual duration of a job.
+        expected: usual duration of a job; none: what the provider's own history says.
+        budget: what may be spent there; its currency is the one the provider's costs are in.
         idempotency: what the provider does with an idempotency key it has seen (simulator).
         idempotency_window: how long it remembers a key, from the first send (simulator).
         search: whether runs can be found by our key or token (simulator).
@@ -149,6 +161,7 @@ class ProviderConfig(BaseModel):
     poll: PollConfig = PollConfig()
     rate_limit: Rate | None = None
     concurrency: Annotated[int, Field(ge=1, strict=True)] | None = None
+    budget: BudgetConfig | None = None
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)
     search: Annotated[bool, Field(strict=True)] = True
@@ -194,6 +207,8 @@ class ProviderConfig(BaseModel):
             overdue_cap=self.poll.overdue_cap,
             rate_per_s=self.rate_limit,
             concurrency=self.concurrency,
+            budget=None if self.budget is None else Budget(self.budget.amount, self.budget.per),
+            currency=DEFAULT_CURRENCY if self.budget is None else self.budget.currency,
         )
 
     @cached_property

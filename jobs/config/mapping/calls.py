@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
+from urllib.parse import unquote
 
 from jobs.config.faults import suggestion
 from jobs.config.mapping.model import Call
@@ -105,7 +106,7 @@ def _pair(template: Template, text: str) -> tuple[str, Template]:
     if not name or not equals or "\x00" in name:
         shown = _MARK.sub("${…}", text)
         raise ValueError(f"holds {shown!r} in its query; write name=value, or use query = {{ name = … }}")
-    return name, _rebuild(template, value)
+    return unquote(name), _rebuild(template, value, fixed=unquote)  # written again with the values in
 
 
 def _flatten(template: Template) -> str:
@@ -113,13 +114,13 @@ def _flatten(template: Template) -> str:
     return "".join(part if isinstance(part, str) else f"\x00{next(numbers)}\x00" for part in template.parts)
 
 
-def _rebuild(template: Template, flat: str) -> Template:
-    return Template(_MARK.sub("${…}", flat), tuple(_parts(template.holes, flat)))
+def _rebuild(template: Template, flat: str, *, fixed: Callable[[str], str] = str) -> Template:
+    return Template(_MARK.sub("${…}", flat), tuple(_parts(template.holes, flat, fixed=fixed)))
 
 
-def _parts(holes: tuple[Hole, ...], flat: str) -> Iterator[str | Hole]:
+def _parts(holes: tuple[Hole, ...], flat: str, *, fixed: Callable[[str], str]) -> Iterator[str | Hole]:
     for number, piece in enumerate(_MARK.split(flat)):
         if number % 2:
             yield holes[int(piece)]
         elif piece:
-            yield piece
+            yield fixed(piece)

@@ -153,10 +153,18 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """How a run is ended; `finished` are the HTTP statuses that say it had ended before."""
+    """How a run is ended.
+
+    Attributes:
+        finished: HTTP statuses that say it can no longer be ended.
+        settles: whether a 2xx is the end itself; else a later read shows it.
+        only_open: whether the run is read first, and left alone where it has ended.
+    """
 
     call: Call
     finished: frozenset[int] = frozenset({409})
+    settles: bool = False
+    only_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

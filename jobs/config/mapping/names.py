@@ -22,6 +22,9 @@ _KNOWN_IN: Mapping[str, frozenset[str]] = {
     "status": frozenset({"job"}),
     "cancel": frozenset({"job"}),
 }
+_TABLES = {"secret": "secrets"}
+#: Secrets that have keys of their own in an entry.
+_OWN_KEYS = {"token": "api_token", "webhook": "webhook_secrets"}
 _NAMES = (*_INNER, "secret", "values")
 
 
@@ -70,9 +73,10 @@ class Names:
             return f"write {name}.<name>"
         if held is None or inner in held:
             return None
-        table = {"secret": "secrets"}.get(name, name)
+        table = _TABLES.get(name, name)
+        own = f"; set {_OWN_KEYS[inner]}" if name == "secret" and inner in _OWN_KEYS else ""
         known = f"; {table} has {_listed(sorted(held))}" if held else f"; {table} is empty"
-        return f"{name}.{inner} is unknown{suggestion(inner, held) or known}"
+        return f"{name}.{inner} is unknown{own or suggestion(inner, held) or known}"
 
 
 def _shown(hole: Hole) -> str:

@@ -62,8 +62,9 @@ def read_cancel(table: Table) -> Cancel | None:
     """Read `[….cancel]`."""
     call = read_call(table)
     finished = table.read("finished", _read_codes)
+    settles, only_open = table.flag("settles"), table.flag("only_open")
     table.end()
-    return None if call is None else Cancel(call, _TOO_LATE if finished is None else finished)
+    return None if call is None else Cancel(call, _TOO_LATE if finished is None else finished, settles, only_open)
 
 
 def _read_idempotency(table: Table) -> Idempotency | None:

@@ -104,6 +104,10 @@ class Table:
         """Return a duration longer than nothing."""
         return self.read(key, _positive_duration)
 
+    def flag(self, key: str) -> bool:
+        """Return true or false; false where the key is absent."""
+        return self.read(key, _flag) or False
+
     def choice(self, key: str, known: Iterable[str]) -> str | None:
         """Return one of some words."""
         return self.read(key, lambda value: _choice(value, tuple(known)))
@@ -184,6 +188,12 @@ def _positive_duration(value: object) -> timedelta:
     if not duration:
         raise ValueError("must be longer than 0")
     return duration
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("must be true or false")
 
 
 def _choice(value: object, known: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from jobs.config.mapping.model import Call, ProviderMapping, Search
 from jobs.config.providers import ProviderConfig
 from jobs.core.errors import JobsError, Permanent, Transient, UnknownOutcome, Unusable
 from jobs.core.observations import Json
-from jobs.core.states import is_terminal
+from jobs.core.states import JobState, is_terminal
 from jobs.core.templates import Values
 from jobs.core.text import clean
 from jobs.net.http import Answer, HttpClient, NoAnswer
@@ -151,15 +151,17 @@ class DeclarativeProvider:
         cancel = self._mapping.cancel
         if cancel is None:
             raise Transient("no way to cancel is described")
+        if cancel.only_open:
+            _check_open(self.status(provider_job_id))
         run, address = self._split(provider_job_id)
         answer = self._about(run, cancel.call, address=address, too_late=cancel.finished)
+        if answer.body.lstrip()[:1] == b"<":
+            raise Transient(answers.describe(answer, "not an answer"))
+        if cancel.settles:
+            return Report(run, JobState.CANCELED)
         body = _object_of(answer)
-        if body is None:
-            if answer.body.lstrip()[:1] == b"<":
-                raise Transient(answers.describe(answer, "not an answer"))
-            return None
-        report = self._report(body, run)
-        return report if report.state is not None and self._speaks_of(run, body) else None
+        report = self._report(body, run) if body is not None and self._speaks_of(run, body) else None
+        return report if report is not None and report.state is not None else None
 
     def _about(self, run: str, call: Call, *, address: str | None, too_late: frozenset[int] = frozenset()) -> Answer:
         """A 2xx answer to a request about a run."""
@@ -209,6 +211,16 @@ class DeclarativeProvider:
             return WebhookReport(None, delivery_id, ignored_because="names no status")
         report = read_run(webhook.run, event, run=run, artifacts=self._mapping.artifacts, now=self._clock.now())
         return WebhookReport(report, delivery_id, token=token)
+
+
+def _check_open(report: Report) -> None:
+    """Let a run be that has ended: its result would go with it.
+
+    Raises:
+        AlreadyFinished: It has.
+    """
+    if report.state is not None and is_terminal(report.state):
+        raise AlreadyFinished("the run has ended; what ends an open one would erase its result")
 
 
 def capabilities_of(mapping: ProviderMapping) -> Capabilities:

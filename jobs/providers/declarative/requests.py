@@ -52,16 +52,13 @@ class Requests:
         self._url = url
         self._account: Values = {"secret": dict(mapping.secrets), "values": dict(mapping.values)}
 
-    def prepare(
-        self, call: Call, values: Values, *, headers: Mapping[str, str] | None = None, default_body: bytes | None = None
-    ) -> Prepared:
+    def prepare(self, call: Call, values: Values, *, headers: Mapping[str, str] | None = None) -> Prepared:
         """Fill in a request.
 
         Args:
             call: the request.
             values: of the job, by the names templates use.
             headers: beside the mapping's own.
-            default_body: sent where the mapping names none.
 
         Raises:
             MissingValue: A text needs a value that is absent.
@@ -75,7 +72,7 @@ class Requests:
             call.method,
             self._url + _path(call.path, known) + (f"?{query}" if query else ""),
             {**self._headers(call, known), **(headers or {}), **typed},
-            default_body if body is None else body,
+            body,
         )
 
     def _headers(self, call: Call, values: Values) -> dict[str, str]:
@@ -114,7 +111,7 @@ def _pairs(pairs: Pairs, values: Values) -> Iterator[str]:
         found = template.value(values)
         for item in found if isinstance(found, list) else [found]:
             if item is not None:
-                yield f"{name}={_encoded(item)}"
+                yield f"{_encoded(name)}={_encoded(item)}"
 
 
 def _body(call: Call, values: Values) -> tuple[bytes | None, str]:
