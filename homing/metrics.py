@@ -21,6 +21,7 @@ from jobs import telemetry
 from jobs.broker import QUEUES
 from jobs.core.errors import Unavailable
 from jobs.storage.database import Database, Transaction
+from jobs.storage.spend import list_spend
 from jobs.storage.tallies import (
     count_jobs,
     count_open_letters,
@@ -95,6 +96,7 @@ def _families(tx: Transaction) -> Iterator[Metric]:
     yield _counters("homing_home_by", "Jobs that ended", ("provider", "source"), homecomings(transitions))
     yield _gauges("homing_dead_letters", "Dead letters that wait for a decision", ("kind",), count_open_letters(tx))
     yield _gauges("homing_review", "Jobs that wait for a person", ("review_reason",), count_reviews(tx))
+    yield _spent(tx)
     oldest_s = _age_s(tx.now, oldest_unrelayed(tx))
     yield GaugeMetricFamily("homing_outbox_oldest_seconds", "Age of the oldest event to relay", value=oldest_s)
     yield _heartbeats(tx)
@@ -124,6 +126,14 @@ def _filled(
         family.add_metric([str(row[column]) for column in columns], row["count"])
     metric: Metric = family
     return metric
+
+
+def _spent(tx: Transaction) -> Metric:
+    words = "What jobs have cost, as far as their providers said"
+    family = GaugeMetricFamily("homing_spend", words, labels=("provider", "currency"))
+    for row in list_spend(tx):
+        family.add_metric([row["provider"], row["currency"]], row["amount"])
+    return family
 
 
 def _heartbeats(tx: Transaction) -> Metric:

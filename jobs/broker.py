@@ -12,6 +12,7 @@ from typing import Protocol
 SUBMIT = "jobs.submission.submit"
 POLL = "jobs.polling.poll"
 CANCEL = "jobs.canceling.cancel"
+STOP_EXTRA_RUN = "jobs.canceling.stop_extra_run"
 RELAY = "jobs.relay.relay"
 RUN_HANDLER = "jobs.handlers.run"
 DRAIN = "webhooks.incoming.drain"
@@ -24,6 +25,7 @@ QUEUES = {
     SUBMIT: "submit",
     POLL: "poll",
     CANCEL: "submit",
+    STOP_EXTRA_RUN: "submit",
     RELAY: "events",
     RUN_HANDLER: "handlers",
     DRAIN: "events",

@@ -8,8 +8,10 @@ from jobs.services.runtime import Runtime
 from reconciler.counts import Sweep
 from reconciler.sweeps.alarms import Alarms
 from reconciler.sweeps.cancels import Cancels
+from reconciler.sweeps.extra_runs import ExtraRuns
 from reconciler.sweeps.handlers import Handlers
 from reconciler.sweeps.inbox import Inbox
+from reconciler.sweeps.learning import Learning
 from reconciler.sweeps.outbox import Outbox
 from reconciler.sweeps.polls import Polls
 from reconciler.sweeps.submits import Submits
@@ -25,8 +27,10 @@ def build_sweeps(*, apply_inbox: Callable[[Runtime], int]) -> Mapping[str, Sweep
         "submits": Submits(),
         "polls": Polls(),
         "cancels": Cancels(),
+        "extra_runs": ExtraRuns(),
         "alarms": Alarms(),
         "inbox": Inbox(apply_inbox),
         "outbox": Outbox(),
         "handlers": Handlers(),
+        "learning": Learning(),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -158,6 +158,30 @@ class DeadLetterPage(Document):
     next_cursor: str | None
 
 
+class HealTime(Document):
+    """Seconds, over the newest jobs that came home by poll."""
+
+    median: float
+    worst: float
+
+
+class Budget(Document):
+    """What may be spent at a provider."""
+
+    amount: float
+    per: Literal["day", "month"]
+
+
+class Spend(Document):
+    """What your jobs cost at a provider, as far as it said; days and months are UTC."""
+
+    currency: str
+    today: float
+    month: float
+    budget: Budget | None = Field(description="For all who use the account")
+    exhausted: bool = Field(description="Nothing new is submitted until the budget begins anew")
+
+
 class Provider(Document):
     """An account at a provider. `home_by` counts your jobs that ended, by whose word it was."""
 
@@ -168,6 +192,11 @@ class Provider(Document):
     backlog: int = Field(description="Open jobs")
     jobs: dict[JobState, int]
     home_by: dict[Source, int]
+    webhook_share: float | None = Field(description="Of the account's newest jobs, the share that needed no poll")
+    webhooks_degraded_at: AwareDatetime | None = Field(description="Since when its webhooks get lost")
+    heal_s: HealTime | None = Field(description="How long an end that a poll found may have gone unnoticed")
+    error_rate: float | None = Field(description="Of the account's newest jobs, the share that failed")
+    spend: Spend
 
 
 class ProviderPage(Document):

@@ -77,6 +77,7 @@ class JobView:
     cancel_requested: bool = False
     failing: bool = False
     overdue: bool = False
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,15 @@ def _after_the_end(job: JobView, seen: Observation) -> Decision:
     if not is_terminal(seen.state):
         return _kept(job, seen, Verdict.OLDER, f"older: the job is {job.state}")
     if seen.state in (job.state, job.late_state) or _is_our_own_cancel(job, seen):
-        return Decision(Verdict.REPEATED, job)
+        return _repeated(job, seen)
     return _second_end(job, seen)
+
+
+def _repeated(job: JobView, seen: Observation) -> Decision:
+    """Nothing new but, perhaps, the cost: a webhook seldom names it, a status read after it does."""
+    if seen.cost is None or job.cost is not None or seen.state is not job.state:
+        return Decision(Verdict.REPEATED, job)
+    return Decision(Verdict.REPEATED, replace(job, cost=seen.cost), {"cost": seen.cost})
 
 
 def _is_our_own_cancel(job: JobView, seen: Observation) -> bool:
@@ -301,6 +309,7 @@ def _end(draft: _Draft, seen: Observation) -> None:
         "links": [_link(link) for link in seen.links],
     }
     if seen.cost is not None:
+        draft.job = replace(draft.job, cost=seen.cost)
         draft.changes["cost"] = seen.cost
 
 
@@ -321,7 +330,7 @@ def _end_review(draft: _Draft, seen: Observation) -> None:
 def _ends_review(review: ReviewReason, draft: _Draft, seen: Observation) -> bool:
     if is_terminal(draft.job.state) or seen.resolved_by_person:
         return True
-    if review is ReviewReason.AMBIGUOUS_SUBMIT:
+    if review in (ReviewReason.AMBIGUOUS_SUBMIT, ReviewReason.BUDGET):
         return "provider_job_id" in draft.changes
     return review is ReviewReason.UNKNOWN_STATUS and seen.state is not None and seen.review is None
 

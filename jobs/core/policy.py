@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from jobs.core.spending import DEFAULT_CURRENCY, Budget
+
 DEFAULT_DEADLINE = timedelta(hours=1)
 REVIEW_AFTER_EXPECTED = 3  # review_after defaults to three times the expected duration
 
@@ -30,6 +32,8 @@ class Policy:
         overdue_cap: The wait between polls of a job past its expected duration.
         rate_per_s: Requests per second to this account at most; None = no limit.
         concurrency: Requests in flight to this account at most; None = no limit.
+        budget: What may be spent; None = anything.
+        currency: What the provider's costs are in.
     """
 
     expected: timedelta | None = None
@@ -41,6 +45,8 @@ class Policy:
     overdue_cap: timedelta = timedelta(minutes=10)
     rate_per_s: float | None = None
     concurrency: int | None = None
+    budget: Budget | None = None
+    currency: str = DEFAULT_CURRENCY
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from jobs.core.errors import JobsError, Permanent, UnknownOutcome
 from jobs.core.observations import JobError, Json, Link, Progress
 from jobs.core.states import JobState
 
-
 _MAX_KIND_CHARS = 200
 
 

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobs.core import instants
+from jobs.core.standing import error_rate, heal_s, poll_share
 from jobs.core.states import OPEN, JobState
 from jobs.services.creation import provider_for, visible_providers
 from jobs.services.documents import Document, Row
 from jobs.services.runtime import Runtime
+from jobs.services.spending import spend_document
 from jobs.storage.accounts import lock_account, update_account
 from jobs.storage.database import Transaction
+from jobs.storage.learned import list_standings
 from jobs.storage.tallies import count_jobs, count_transitions, homecomings, list_accounts
 
 
@@ -49,11 +52,15 @@ def _set(runtime: Runtime, name: str, *, tenant: str, paused: bool) -> Document:
 
 
 def _documents(runtime: Runtime, tx: Transaction, tenant: str) -> list[Document]:
-    accounts = list_accounts(tx)
+    accounts, standings = list_accounts(tx), list_standings(tx)
     states = count_jobs(tx, tenant=tenant)
     homes = homecomings(count_transitions(tx, tenant=tenant))
     return [
-        _document(runtime, name, accounts.get(name), states=states, homes=homes)
+        {
+            **_document(runtime, name, accounts.get(name), states=states, homes=homes),
+            **_standing(standings.get(name)),
+            "spend": spend_document(tx, runtime.providers[name], tenant=tenant),
+        }
         for name in visible_providers(runtime, tenant)
     ]
 
@@ -70,6 +77,18 @@ def _document(
         "backlog": sum(counts.get(state, 0) for state in OPEN),
         "jobs": {str(state): counts.get(state, 0) for state in JobState},
         "home_by": {row["source"]: row["count"] for row in homes if row["provider"] == name},
+    }
+
+
+def _standing(known: Row | None) -> Document:
+    """Of the account's newest ends, whoever's: how many needed no poll, and how long a lost webhook went unnoticed."""
+    recent = known["recent"] if known else []
+    polled, healed = poll_share(recent), heal_s(recent)
+    return {
+        "webhook_share": None if polled is None else round(1 - polled, 3),
+        "webhooks_degraded_at": _text(known, "degraded_at"),
+        "heal_s": None if healed is None else {"median": healed[0], "worst": healed[1]},
+        "error_rate": error_rate(recent),
     }
 
 

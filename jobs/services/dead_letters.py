@@ -14,7 +14,7 @@ from jobs.broker import RELAY, SUBMIT
 from jobs.services.documents import Document, dead_letter_document
 from jobs.services.keys import Principal, Role
 from jobs.services.paging import page, text_place
-from jobs.services.redrivers import REDRIVERS
+from jobs.services.redrivers import DISCARDERS, REDRIVERS
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import Row
@@ -99,6 +99,7 @@ def discard(runtime: Runtime, principal: Principal, letter_id: str) -> Decided:
         letter = _letter(tx, principal, letter_id, locked=True)
         why_not = _closed(letter)
         if why_not is None:
+            _undo(tx, letter)
             mark_discarded(tx, letter_id, by=principal.key_id)
         return Decided(dead_letter_document(_letter(tx, principal, letter_id)), why_not)
 
@@ -108,6 +109,12 @@ def _redrive(runtime: Runtime, tx: Transaction, letter: Row) -> str | None:
     if redriver is None:
         return f"this process knows no way to redrive a dead letter of kind {letter['kind']!r}"
     return redriver(tx, letter)
+
+
+def _undo(tx: Transaction, letter: Row) -> None:
+    discarder = DISCARDERS.get(letter["kind"])
+    if discarder is not None:
+        discarder(tx, letter)
 
 
 def _ring(runtime: Runtime, letter: Row) -> None:

@@ -9,24 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
 
-from jobs.core.backoff import Rng, poll_wait
+from jobs.core.backoff import Rng
 from jobs.core.decide import Decision, JobView, Step, Verdict, decide
 from jobs.core.errors import NotFound
 from jobs.core.observations import Observation, Progress, ReviewReason, Source
 from jobs.core.policy import Policy
+from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
+from jobs.services.charging import charge_attempts
 from jobs.services.documents import job_document
+from jobs.services.forecasts import Forecasts
 from jobs.services.run_book import Owner, RunBook
+from jobs.storage.attempts import Charge
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
+from jobs.storage.extra_runs import insert_extra_run
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import JobUpdate, Row, lock_jobs, update_jobs
 from jobs.storage.outbox import append_events, event_row
 
 DOUBLE_SUBMIT = "double_submit"
+# What these say is about a run that is not the job's.
+_ELSEWHERE = (Verdict.OTHER_RUN, Verdict.OTHER_ATTEMPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,15 @@ class Observed:
     event_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _DoubleSubmit:
+    """A second run, as it was seen; extra where it belongs to nobody else."""
+
+    words: str
+    seen: Observation
+    is_extra: bool
+
+
 @dataclass(slots=True)
 class _Fold:
     """One job's share of a batch: the row as locked, and what the batch makes of it."""
@@ -49,7 +65,8 @@ class _Fold:
     changes: dict[str, Any] = field(default_factory=dict)
     history: list[Row] = field(default_factory=list)
     events: list[Row] = field(default_factory=list)
-    alarms: list[tuple[str, Observation]] = field(default_factory=list)
+    alarms: list[_DoubleSubmit] = field(default_factory=list)
+    charges: list[Charge] = field(default_factory=list)
 
     @property
     def now_row(self) -> Row:
@@ -58,11 +75,16 @@ class _Fold:
 
 
 class Observer:
-    """Applies observations; knows each provider's rules of time."""
+    """Applies observations; knows each provider's rules of time.
+
+    Attributes:
+        forecasts: How long jobs take.
+    """
 
     def __init__(self, policies: Mapping[str, Policy], rng: Rng) -> None:
         self._policies = policies
         self._rng = rng
+        self.forecasts = Forecasts()
 
     def observe(self, tx: Transaction, job_id: str, seen: Observation) -> Observed:
         """Applies one observation.
@@ -83,30 +105,36 @@ class Observer:
         rows = lock_jobs(tx, (job_id for job_id, _ in pairs))
         folds = {job_id: _Fold(row, view_of(row)) for job_id, row in rows.items()}
         book = RunBook(tx, _runs_named(folds, pairs))
-        verdicts = [self._fold(_known(folds, job_id), seen, book) for job_id, seen in pairs]
+        verdicts = [self._fold(tx, _known(folds, job_id), seen, book) for job_id, seen in pairs]
         _write(tx, list(folds.values()), book)
+        charge_attempts(tx, self._policies, [(fold.row, charge) for fold in folds.values() for charge in fold.charges])
         return [
             Observed(verdict, folds[job_id].now_row, step, event_ids)
             for (job_id, _), (verdict, step, event_ids) in zip(pairs, verdicts, strict=True)
         ]
 
-    def _fold(self, fold: _Fold, seen: Observation, book: RunBook) -> tuple[Verdict, Step | None, tuple[str, ...]]:
+    def _fold(
+        self, tx: Transaction, fold: _Fold, seen: Observation, book: RunBook
+    ) -> tuple[Verdict, Step | None, tuple[str, ...]]:
         decision = _decide(fold, seen, book)
         fold.view = decision.job
-        fold.changes |= {**decision.changes, **self._due_times(decision, seen, provider=fold.row["provider"])}
+        fold.changes |= {**decision.changes, **self._due_times(tx, decision, seen, row=fold.row)}
         fold.steps += bool(decision.changes)
         if decision.step is not None:
             fold.history.append(transition_row(fold.row["id"], decision.step, seen))
         if decision.alarm is not None:
-            fold.alarms.append((decision.alarm, seen))
+            fold.alarms.append(_DoubleSubmit(decision.alarm, seen, _is_extra(fold, seen, book)))
+        if seen.cost and decision.verdict not in _ELSEWHERE:
+            fold.charges.append(Charge(fold.row["id"], seen.attempt or fold.view.attempt, seen.cost))
         event_ids = _add_events(fold, decision, seen)
         return decision.verdict, decision.step, event_ids
 
-    def _due_times(self, decision: Decision, seen: Observation, *, provider: str) -> dict[str, Any]:
-        policy = self._policies.get(provider, Policy())
+    def _due_times(self, tx: Transaction, decision: Decision, seen: Observation, *, row: Row) -> dict[str, Any]:
+        policy = self._policies.get(row["provider"], Policy())
         changes: dict[str, Any] = {}
         if "provider_job_id" in decision.changes:
-            changes |= {"next_submit_at": None, "submit_tries": 0, "next_poll_at": self._first_poll(policy, seen.at)}
+            first = seen.at + self._first_wait(tx, policy, row)
+            changes |= {"next_submit_at": None, "submit_tries": 0, "next_poll_at": first}
         if "cancel_requested_at" in decision.changes and decision.job.provider_job_id is not None:
             changes["next_cancel_at"] = seen.at
         elif "provider_job_id" in decision.changes and decision.job.cancel_requested:
@@ -115,12 +143,28 @@ class Observer:
             changes |= dict.fromkeys(("next_submit_at", "next_poll_at", "next_cancel_at", "next_alarm_at"))
         if decision.stop_run:
             changes["next_cancel_at"] = seen.at
-        if decision.ask_provider:
+        if decision.ask_provider or _must_ask_cost(decision, seen, policy):
             changes["next_poll_at"] = seen.at
         return changes
 
-    def _first_poll(self, policy: Policy, at: datetime) -> datetime:
-        return at + poll_wait(0, base=policy.poll_base, cap=policy.poll_cap, rng=self._rng)
+    def _first_wait(self, tx: Transaction, policy: Policy, row: Row) -> timedelta:
+        """The one place that does not know the adapter: its own limits begin with the first poll."""
+        outlook = self.forecasts.outlook(tx, row["provider"], row["model"])
+        return next_poll_wait(outlook, policy, number=0, age=timedelta(0), rng=self._rng)
+
+
+def _must_ask_cost(decision: Decision, seen: Observation, policy: Policy) -> bool:
+    """A budget must not be blind: where the event that ended a job named no cost, its status is read once."""
+    ended = "state" in decision.changes and is_terminal(decision.job.state)
+    return policy.budget is not None and ended and seen.source is Source.WEBHOOK and seen.cost is None
+
+
+def _is_extra(fold: _Fold, seen: Observation, book: RunBook) -> bool:
+    """Whether the second run is this job's own, and so nobody's to wait for."""
+    if seen.provider_job_id is None:
+        return False
+    owner = book.owner(fold.row["provider"], seen.provider_job_id)
+    return owner == Owner(fold.row["id"], seen.attempt or fold.view.attempt)
 
 
 def _runs_named(folds: Mapping[str, _Fold], pairs: Sequence[tuple[str, Observation]]) -> list[tuple[str, str]]:
@@ -182,8 +226,8 @@ def _write(tx: Transaction, folds: Sequence[_Fold], book: RunBook) -> None:
     append_transitions(tx, [row for fold in folds for row in fold.history])
     append_events(tx, [row for fold in folds for row in fold.events])
     for fold in folds:
-        for words, seen in fold.alarms:
-            _raise_alarm(tx, fold.row, words, seen)
+        for alarm in fold.alarms:
+            _raise_alarm(tx, fold.row, alarm)
 
 
 def _known(folds: Mapping[str, _Fold], job_id: str) -> _Fold:
@@ -207,24 +251,34 @@ def view_of(row: Row) -> JobView:
         cancel_requested=row["cancel_requested_at"] is not None,
         failing=row["failing"],
         overdue=row["overdue_at"] is not None,
+        cost=row["cost"],
     )
 
 
-def _raise_alarm(tx: Transaction, row: Row, words: str, seen: Observation) -> None:
+def _raise_alarm(tx: Transaction, row: Row, alarm: _DoubleSubmit) -> None:
+    seen = alarm.seen
+    attempt, run = seen.attempt or row["attempt"], seen.provider_job_id
+    if alarm.is_extra and run is not None:
+        insert_extra_run(tx, job_id=row["id"], attempt=attempt, provider=row["provider"], run=run)
     evidence = {
         "provider": row["provider"],
-        "attempt": seen.attempt or row["attempt"],
-        "run": seen.provider_job_id,
+        "attempt": attempt,
+        "run": run,
         "source": str(seen.source),
         "event_id": seen.evidence.event_id,
     }
     dead_letter(
         tx,
         DOUBLE_SUBMIT,
-        f"{row['id']}/{seen.provider_job_id}",
-        reason=words,
+        letter_ref(row["id"], run),
+        reason=alarm.words,
         attempts=1,
         tenant=row["tenant"],
         job_id=row["id"],
         evidence=evidence,
     )
+
+
+def letter_ref(job_id: str, run: str | None) -> str:
+    """What a dead letter of a double submit is about: the job, and the run that is too many."""
+    return f"{job_id}/{run}"

@@ -7,18 +7,21 @@ and only a definite word of the provider can fail a job.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 import structlog
 
 from jobs import telemetry
-from jobs.core.backoff import poll_wait, retry_wait, undithered
+from jobs.core.backoff import retry_wait
 from jobs.core.decide import Step, Verdict
 from jobs.core.errors import JobsError, Transient
+from jobs.core.forecast import Outlook
 from jobs.core.observations import JobError, Observation, ReviewReason, Source
+from jobs.core.policy import Policy
+from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
 from jobs.providers.port import Gone, Report
 from jobs.services.observe import Observed
@@ -36,6 +39,8 @@ MAX_MISSING_READS = 5
 # A job that has ended is read to settle a contradiction; where that fails so often, the contradiction stands.
 _MAX_CONFIRMING_TRIES = 5
 _NO_WAIT = timedelta(0)
+# A result that the provider soon deletes is looked for at least so often while it lasts.
+_READS_PER_TTL = 4
 
 _Answer: TypeAlias = "Report | Exception"
 _log = structlog.get_logger(__name__)
@@ -74,7 +79,7 @@ def poll_job(runtime: Runtime, job_id: str, lease_token: str | None = None) -> P
             record = _PollRecord(tx, runtime, work)
             result = record.write(answer)
         _log_answer(work, answer, result)
-        _measure(work, result, brought_home=record.brought_home)
+        _measure(work, result, brought_home=record.brought_home, until=record.tx.now)
         ring_relay(runtime, record.event_ids)
         return result
 
@@ -140,7 +145,9 @@ class _PollRecord:
         if observed.verdict is Verdict.REPEATED:
             self._keep_confirmation(observed.job, seen)
         contradicts = observed.verdict is Verdict.CONFLICT  # then the provider is asked once more
-        self._end(observed.job, confirming=contradicts, poll_failures=0, missing_reads=0)
+        is_open = not is_terminal(JobState(observed.job["state"]))
+        polled_at = self.tx.now if is_open else self.work.job["polled_at"]
+        self._end(observed.job, confirming=contradicts, poll_failures=0, missing_reads=0, polled_at=polled_at)
         if report.unknown_status is not None:
             return Polled.UNKNOWN_STATUS
         return Polled.APPLIED if observed.verdict is Verdict.APPLIED else Polled.SAME
@@ -202,21 +209,40 @@ class _PollRecord:
 
 
 def _wait(row: Row, work: Work, *, runtime: Runtime, tx: Transaction) -> timedelta:
-    """Poll n waits ``min(base * 2**n, cap)``; past the expected duration it may slow down further."""
-    policy = work.entry.policy
-    is_late = any(at is not None and at <= tx.now for at in (row["expected_at"], row["deadline_at"]))
-    cap = max(policy.overdue_cap, policy.poll_cap) if is_late else policy.poll_cap
-    wait = poll_wait(work.tries, base=policy.poll_base, cap=cap, rng=runtime.rng)
-    return max(wait, work.entry.adapter.capabilities.polls_min_interval)
+    """By what was learned of such jobs, else by backoff, within what the provider and its results allow."""
+    entry = work.entry
+    outlook = runtime.observer.forecasts.outlook(tx, entry.name, row["model"])
+    began_at = row["submitted_at"] or row["created_at"]
+    wait = next_poll_wait(
+        replace(outlook, needs_polls=outlook.needs_polls or not entry.calls_back),
+        entry.policy,
+        number=work.tries,
+        age=tx.now - began_at,
+        rng=runtime.rng,
+        is_late=_is_late(row, entry.policy, outlook, now=tx.now),
+    )
+    able = entry.adapter.capabilities
+    longest = able.result_ttl / _READS_PER_TTL if able.result_ttl else wait
+    return max(min(wait, longest), able.polls_min_interval)
 
 
-def _measure(work: Work, result: Polled, *, brought_home: bool) -> None:
+def _is_late(row: Row, policy: Policy, outlook: Outlook, *, now: datetime) -> bool:
+    """Past the deadline, or past the duration that somebody stated: one that was learned slows nothing down."""
+    is_learned = outlook.forecast is not None and row["expected_s"] is None and policy.expected is None
+    alarms = (None if is_learned else row["expected_at"], row["deadline_at"])
+    return any(at is not None and at <= now for at in alarms)
+
+
+def _measure(work: Work, result: Polled, *, brought_home: bool, until: datetime) -> None:
     telemetry.POLLS.labels(work.entry.name, str(result)).inc()
     if brought_home:
-        # The run may have ended at any time since the read before this one: this is the longest it went unnoticed.
-        policy = work.entry.policy
-        longest = undithered(max(work.tries - 1, 0), base=policy.poll_base, cap=policy.poll_cap)
-        telemetry.HEAL_S.labels(work.entry.name).observe(longest.total_seconds())
+        telemetry.HEAL_S.labels(work.entry.name).observe(unnoticed(work.job, until=until).total_seconds())
+
+
+def unnoticed(job: Row, *, until: datetime) -> timedelta:
+    """How long a job's end may have gone unnoticed: it may have come at any time since the read before."""
+    since: datetime = job["polled_at"] or job["submitted_at"] or job["created_at"]
+    return max(until - since, timedelta(0))
 
 
 def _log_answer(work: Work, answer: _Answer, result: Polled) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from jobs.core.observations import PROVIDER_SOURCES
 from jobs.core.states import JobState, is_terminal
 from jobs.storage.database import Transaction
+from jobs.storage.extra_runs import find_extra_run, leave_extra_run, rearm_extra_run
 from jobs.storage.handler_runs import rearm
 from jobs.storage.jobs import Row, lock_jobs, update_bookkeeping
 from jobs.storage.relay import unpark
@@ -59,11 +60,29 @@ def _event(tx: Transaction, letter: Row) -> str | None:
     return None if unpark(tx, letter["ref"]) else "the event is not parked any more"
 
 
-def _double_submit(_tx: Transaction, _letter: Row) -> str | None:
-    return (
-        "two runs were started for one attempt; no try can undo that. Look at both at the provider, "
-        "cancel the one that is not the job's, then discard this letter"
-    )
+def _double_submit(tx: Transaction, letter: Row) -> str | None:
+    """Looks at the extra run once more, and stops it where it is ours."""
+    extra = _extra_of(tx, letter)
+    if extra is None:
+        return "the second run belongs to another job; look at both at the provider, then discard this letter"
+    if extra["settled"] == "ended":
+        return f"the extra run has ended ({extra['reason']}); discard this letter"
+    if extra["settled"] is None:
+        return "the extra run is being stopped"
+    rearm_extra_run(tx, extra["id"])
+    return None
+
+
+def _leave_extra_run(tx: Transaction, letter: Row) -> None:
+    extra = _extra_of(tx, letter)
+    if extra is not None:
+        leave_extra_run(tx, extra["provider"], extra["provider_job_id"], reason="a person discarded its dead letter")
+
+
+def _extra_of(tx: Transaction, letter: Row) -> Row | None:
+    evidence = letter["evidence"] or {}
+    found = find_extra_run(tx, str(evidence.get("provider")), str(evidence.get("run")))
+    return found if found is not None and found["job_id"] == letter["job_id"] else None
 
 
 #: The kinds of ``jobs`` itself.
@@ -75,6 +94,9 @@ REDRIVERS: Mapping[str, Redriver] = {
     "event": _event,
     "double_submit": _double_submit,
 }
+
+#: What a discard has to undo, beside closing the letter.
+DISCARDERS: Mapping[str, Callable[[Transaction, Row], None]] = {"double_submit": _leave_extra_run}
 
 
 def _locked(tx: Transaction, letter: Row) -> Row | None:

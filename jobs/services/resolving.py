@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -17,14 +16,16 @@ from jobs.broker import RELAY, SUBMIT
 from jobs.core.decide import Step
 from jobs.core.errors import Conflict, FieldFault, Unprocessable
 from jobs.core.events import EventType
-from jobs.core.observations import JobError, Observation, Source
-from jobs.core.policy import Policy, alarms_of
+from jobs.core.observations import JobError, Observation, ReviewReason, Source
+from jobs.core.policy import Policy
 from jobs.core.states import JobState, is_terminal
+from jobs.services.alarms import alarm_columns
 from jobs.services.documents import Document, job_document
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt
 from jobs.storage.database import Transaction
+from jobs.storage.extra_runs import find_extra_run, insert_extra_run, leave_extra_run
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, get_job, lock_job, update_bookkeeping, update_job
 from jobs.storage.outbox import append_event
@@ -143,10 +144,15 @@ def _check_run(case: _Case, run: str) -> None:
     known = case.job["provider_job_id"]
     if known not in (None, run):
         raise Conflict(f"the job's run is {known!r}; to give it up, cancel it or resubmit the job")
-    owner = find_attempt_by_run(case.tx, case.job["provider"], run)
+    provider = case.job["provider"]
+    owner = find_attempt_by_run(case.tx, provider, run)
     if owner is not None and owner["job_id"] != case.job["id"]:
         whose = owner_in_words(case.tx, owner["job_id"], tenant=case.job["tenant"])
         raise Conflict(f"run {run!r} belongs to {whose}")
+    extra = find_extra_run(case.tx, provider, run)
+    if extra is not None and extra["lease_until"] is not None and extra["lease_until"] > case.tx.now:
+        raise Conflict(f"run {run!r} is being stopped at this moment, as one too many; look at it again in a minute")
+    leave_extra_run(case.tx, provider, run, reason=case.words)
 
 
 def _acknowledge(case: _Case) -> None:
@@ -188,7 +194,15 @@ def _resubmit(case: _Case) -> None:
     number = job["attempt"] + 1
     after = update_job(case.tx, job, {**_afresh(case), "attempt": number, "event_count": job["event_count"] + 1})
     update_bookkeeping(case.tx, job["id"], _due_afresh(case))
-    insert_attempt(case.tx, job_id=job["id"], provider=job["provider"], number=number, at=case.tx.now)
+    insert_attempt(
+        case.tx,
+        job_id=job["id"],
+        provider=job["provider"],
+        number=number,
+        at=case.tx.now,
+        beyond_budget=job["review_reason"] == ReviewReason.BUDGET,
+    )
+    _give_up_run(case)
     append_event(
         case.tx,
         EventType.JOB_REVIEW_RESOLVED,
@@ -201,29 +215,24 @@ def _resubmit(case: _Case) -> None:
     _remember(case)
 
 
+def _give_up_run(case: _Case) -> None:
+    """Nobody waits for the run of the attempt that is given up: it is stopped, and what it cost is counted."""
+    job, run = case.job, case.job["provider_job_id"]
+    if run is not None:
+        insert_extra_run(case.tx, job_id=job["id"], attempt=job["attempt"], provider=job["provider"], run=run)
+
+
 def _afresh(case: _Case) -> dict[str, Any]:
     """What the world sees of a new attempt: no run yet, and alarms that start now."""
-    expected_s = case.job["expected_s"]
-    alarms = alarms_of(
-        case.policy,
-        start=case.tx.now,
-        expected=timedelta(seconds=expected_s) if expected_s else None,
-        deadline=timedelta(seconds=case.job["deadline_s"]),
-    )
     review = ("review_reason", "review_detail", "review_since")
     gone = ("provider_job_id", "submitted_at", "overdue_at", "progress", *review)
-    return {
-        **dict.fromkeys(gone),
-        "expected_at": alarms.expected_at,
-        "review_at": alarms.review_at,
-        "deadline_at": alarms.deadline_at,
-        "next_alarm_at": alarms.next_after(case.tx.now),
-    }
+    forecasts = case.runtime.observer.forecasts
+    return dict.fromkeys(gone) | alarm_columns(case.tx, forecasts, case.policy, job=case.job, start=case.tx.now)
 
 
 def _due_afresh(case: _Case) -> dict[str, Any]:
     counters = ("starts", "submit_tries", "poll_count", "poll_failures", "missing_reads", "cancel_tries")
-    idle = ("next_poll_at", "next_cancel_at", "lease_token", "lease_until")
+    idle = ("next_poll_at", "polled_at", "next_cancel_at", "lease_token", "lease_until")
     return {"next_submit_at": case.tx.now, **dict.fromkeys(counters, 0), **dict.fromkeys(idle)}
 
 

@@ -30,6 +30,11 @@ class ProviderEntry:
     policy: Policy
     adapter: Provider
 
+    @property
+    def calls_back(self) -> bool:
+        """Whether its jobs may come home by webhook at all."""
+        return self.adapter.capabilities.callback_per_request or bool(self.config.webhook_secrets)
+
 
 @dataclass(slots=True)
 class Runtime:

@@ -21,6 +21,7 @@ from jobs.core.text import clean
 from jobs.providers.port import Gone, KeyReused, Refused, Report
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
+from jobs.services.spending import Overspent
 from jobs.services.submit_plan import MAX_ASKS, Sent, SubmitStep, next_step
 from jobs.services.work import MAX_TRIES, Work, break_off, bury, end_work, obey, wait_after
 from jobs.storage.attempts import update_attempt
@@ -110,6 +111,15 @@ class SubmitRecord:
     def wait(self) -> Submitted:
         """Nothing more may be done by ourselves: asks a person."""
         return self._not_known(asks=0)
+
+    def hold(self, overspent: Overspent) -> Submitted:
+        """Sends nothing while the provider's budget is spent: asks a person, and looks again by itself."""
+        review = Review(ReviewReason.BUDGET, overspent.words)
+        self._observe(
+            Observation(source=Source.SUBMIT, at=self.tx.now, attempt=self.submit.work.attempt, review=review)
+        )
+        end_work(self.tx, self.submit.work, due_at=overspent.look_at, submit_tries=0)
+        return Submitted.REVIEW
 
     # What was learned ----------------------------------------------------------------------------------
 

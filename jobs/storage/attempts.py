@@ -99,6 +99,34 @@ def record_runs(tx: Transaction, runs: Sequence[NewRun]) -> None:
     tx.execute(statement, [dict(zip(("of_job", "of_number", "run", "at"), run, strict=True)) for run in runs])
 
 
+class Charge(NamedTuple):
+    """A cost that the provider named for an attempt."""
+
+    job_id: str
+    number: int
+    cost: float
+
+
+def raise_costs(tx: Transaction, charges: Sequence[Charge]) -> list[Charge]:
+    """Keeps the most that was ever said an attempt costs; returns by how much each has grown.
+
+    The caller holds the locks of the jobs.
+    """
+    most: dict[tuple[str, int], float] = {}
+    for charge in charges:
+        most[charge[:2]] = max(charge.cost, most.get(charge[:2], 0.0))
+    return [grown for owner, cost in sorted(most.items()) if (grown := _raise_cost(tx, *owner, cost)).cost > 0]
+
+
+def _raise_cost(tx: Transaction, job_id: str, number: int, cost: float) -> Charge:
+    mine = (job_attempts.c.job_id == job_id, job_attempts.c.number == number)
+    row = tx.row(sa.select(job_attempts.c.cost).where(*mine))
+    known = row["cost"] if row else cost
+    if known is None or known < cost:
+        tx.execute(sa.update(job_attempts).where(*mine).values(cost=cost))
+    return Charge(job_id, number, cost - (known or 0.0))
+
+
 def list_run_owners(tx: Transaction, runs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int]]:
     """The attempts that own some runs.
 

@@ -64,6 +64,14 @@ def find_open(tx: Transaction, kind: str, ref: str) -> Row | None:
     return tx.row(statement)
 
 
+def add_to_reason(tx: Transaction, kind: str, ref: str, words: str) -> None:
+    """Tells the person who will decide on an open letter what has happened since."""
+    letter = find_open(tx, kind, ref)
+    if letter is not None:
+        reason = f"{letter['reason']}; {words}"
+        tx.execute(sa.update(dead_letters).where(dead_letters.c.id == letter["id"]).values(reason=reason))
+
+
 def is_open() -> sa.ColumnElement[bool]:
     """Neither redriven nor discarded."""
     return sa.and_(dead_letters.c.redriven_at.is_(None), dead_letters.c.discarded_at.is_(None))

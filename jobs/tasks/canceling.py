@@ -1,11 +1,12 @@
-"""The message that says: a job's run is to be canceled at its provider."""
+"""The messages that say: a run is to be canceled at its provider."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from jobs.broker import CANCEL
+from jobs.broker import CANCEL, STOP_EXTRA_RUN
 from jobs.services.canceling import cancel_run
+from jobs.services.extra_runs import stop_extra_run
 from jobs.services.runtime import current
 
 
@@ -13,3 +14,9 @@ from jobs.services.runtime import current
 def cancel(job_id: str, lease_token: str | None = None) -> None:
     """Cancels the run."""
     cancel_run(current(), job_id, lease_token)
+
+
+@shared_task(name=STOP_EXTRA_RUN)
+def stop_extra(extra_id: str, lease_token: str | None = None) -> None:
+    """Stops a run that nobody waits for."""
+    stop_extra_run(current(), extra_id, lease_token)

@@ -106,7 +106,6 @@ def test_all_faults_of_settings_and_file_come_together(load_text: Loader) -> Non
         ("[schedules.nightly]\n", "schedules"),
         ("[pipelines.x]\n", "pipelines"),
         (GOOD + 'finish = "on_artifacts"\n', "providers.sim.finish"),
-        (GOOD + "budget = { amount = 50 }\n", "providers.sim.budget"),
         (GOOD + 'private_addresses = ["10.0.0.0/8"]\n', "providers.sim.private_addresses"),
         (GOOD + 'artifacts = { max_bytes = "1MB" }\n', "providers.sim.artifacts"),
     ],
