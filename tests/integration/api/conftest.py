@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from homing.web import create_app
+from jobs.clock import FakeClock
 from jobs.config.providers import ProviderConfig
-from jobs.providers.port import Provider
 from jobs.services.keys import Role, create_key
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.database import Database
 from tests.fakes.broker import RecordingBroker
+from tests.fakes.provider import REPLAY, FakeProvider
 from tests.fakes.runtime import a_runtime
 
 TENANT = "acme"
@@ -57,7 +58,7 @@ def an_entry(name: str, *, tenant: str | None = None) -> ProviderEntry:
         tenant=tenant,
         webhook_scheme="standard-webhooks",
     )
-    return ProviderEntry(name, config, config.policy, cast("Provider", None))
+    return ProviderEntry(name, config, config.policy, FakeProvider(FakeClock(), REPLAY))
 
 
 @pytest.fixture
