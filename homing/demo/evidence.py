@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from homing.demo.stage import Stage
 from homing.demo.submission import Submission
 from jobs.storage.database import Transaction
-from jobs.storage.schema import dead_letters, job_transitions, jobs
+from jobs.storage.schema import job_transitions, jobs
+from jobs.storage.tallies import count_open_letters
 from webhooks.incoming.schema import inbox_events
 
 
@@ -72,7 +73,7 @@ def gather(stage: Stage, submissions: Sequence[Submission]) -> Evidence:
             ledger=ledger,
             effects=effects,
             inbox=_inbox(tx),
-            dead_letters=_open_letters(tx),
+            dead_letters=sum(row["count"] for row in count_open_letters(tx)),
         )
 
 
@@ -101,9 +102,3 @@ def _inbox(tx: Transaction) -> Counter[str]:
     status = inbox_events.c.status
     rows = tx.rows(sa.select(status.label("name"), sa.func.count().label("count")).group_by(status))
     return Counter({str(row["name"]): row["count"] for row in rows})
-
-
-def _open_letters(tx: Transaction) -> int:
-    is_open = dead_letters.c.redriven_at.is_(None) & dead_letters.c.discarded_at.is_(None)
-    count: int = tx.execute(sa.select(sa.func.count()).where(is_open)).scalar_one()
-    return count

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from jobs.core.errors import NotFound
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import is_open
+from jobs.storage.listing import owned_by
 from jobs.storage.schema import dead_letters
 
 
@@ -28,8 +29,7 @@ def get_letter(
         NotFound: There is none, or it is not this tenant's.
     """
     columns = dead_letters.c
-    is_ours = columns.tenant == tenant
-    ours = sa.or_(is_ours, columns.tenant.is_(None)) if with_fleet else is_ours
+    ours = owned_by(columns.tenant, tenant, with_fleet)
     statement = sa.select(dead_letters).where(columns.id == letter_id, ours)
     row = tx.row(statement.with_for_update() if locked else statement)
     if row is None:

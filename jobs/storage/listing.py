@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobs.storage.database import Transaction
+from jobs.storage.dead_letters import is_open
 from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox
 
 
@@ -78,7 +79,7 @@ def list_events(
         after: Only those after this position.
         limit: How many at most.
     """
-    conditions = [outbox.c.position > after, _owned_by(outbox.c.tenant, tenant, with_fleet)]
+    conditions = [outbox.c.position > after, owned_by(outbox.c.tenant, tenant, with_fleet)]
     if type_pattern is not None:
         conditions.append(_is_type(type_pattern))
     if job_id is not None:
@@ -97,7 +98,7 @@ def list_dead_letters(
 ) -> list[dict[str, Any]]:
     """Dead letters, newest first."""
     columns = dead_letters.c
-    conditions = [_owned_by(columns.tenant, tenant, with_fleet), *_letter_conditions(wanted)]
+    conditions = [owned_by(columns.tenant, tenant, with_fleet), *_letter_conditions(wanted)]
     if before is not None:
         conditions.append(columns.id < before)
     return tx.rows(sa.select(dead_letters).where(*conditions).order_by(columns.id.desc()).limit(limit))
@@ -109,7 +110,8 @@ def find_versions(tx: Transaction, job_ids: list[str]) -> dict[str, int]:
     return {row["id"]: row["version"] for row in tx.rows(statement)}
 
 
-def _owned_by(column: sa.ColumnElement[Any], tenant: str, with_fleet: bool) -> sa.ColumnElement[bool]:
+def owned_by(column: sa.ColumnElement[Any], tenant: str, with_fleet: bool) -> sa.ColumnElement[bool]:
+    """The tenant's rows; with the fleet's, also those that belong to no tenant."""
     return sa.or_(column == tenant, column.is_(None)) if with_fleet else column == tenant
 
 
@@ -146,8 +148,7 @@ def _letter_conditions(wanted: LetterFilter) -> list[sa.ColumnElement[bool]]:
         if value is not None
     ]
     if wanted.is_open is not None:
-        is_open = sa.and_(columns.redriven_at.is_(None), columns.discarded_at.is_(None))
-        conditions.append(is_open if wanted.is_open else ~is_open)
+        conditions.append(is_open() if wanted.is_open else ~is_open())
     return conditions
 
 

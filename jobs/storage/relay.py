@@ -18,7 +18,8 @@ from jobs.storage.schema import outbox
 
 POSITION = "outbox_position"
 
-_IS_WAITING = sa.and_(outbox.c.relayed_at.is_(None), outbox.c.parked_at.is_(None))
+#: Committed, and neither relayed nor set aside.
+IS_WAITING = sa.and_(outbox.c.relayed_at.is_(None), outbox.c.parked_at.is_(None))
 _COLUMNS = (
     outbox.c.row_id,
     outbox.c.id,
@@ -33,7 +34,7 @@ _COLUMNS = (
 
 def has_unrelayed(tx: Transaction) -> bool:
     """Whether there is anything to relay; costs one look at the partial index."""
-    return tx.row(sa.select(outbox.c.row_id).where(_IS_WAITING).limit(1)) is not None
+    return tx.row(sa.select(outbox.c.row_id).where(IS_WAITING).limit(1)) is not None
 
 
 def list_unrelayed(tx: Transaction, limit: int, *, without: Collection[int] = ()) -> list[dict[str, Any]]:
@@ -51,7 +52,7 @@ def list_unrelayed(tx: Transaction, limit: int, *, without: Collection[int] = ()
     readable = sa.func.json_valid(outbox.c.data) if tx.is_sqlite else sa.true()
     statement = (
         sa.select(*_COLUMNS, readable.label("is_readable"))
-        .where(_IS_WAITING, outbox.c.row_id.not_in(sorted(without)))
+        .where(IS_WAITING, outbox.c.row_id.not_in(sorted(without)))
         .order_by(outbox.c.row_id)
         .limit(limit)
     )
@@ -70,7 +71,7 @@ def mark_relayed(tx: Transaction, positions: Sequence[tuple[int, int]]) -> None:
     """
     statement = (
         sa.update(outbox)
-        .where(outbox.c.row_id == sa.bindparam("this_row"), _IS_WAITING)
+        .where(outbox.c.row_id == sa.bindparam("this_row"), IS_WAITING)
         .values(position=sa.bindparam("this_position"), relayed_at=sa.bindparam("this_instant"))
     )
     sets = [{"this_row": row, "this_position": at, "this_instant": tx.now} for row, at in positions]
@@ -82,7 +83,7 @@ def count_relay_try(tx: Transaction, row_id: int) -> int:
     """Counts a try that failed, and returns how many have."""
     statement = (
         sa.update(outbox)
-        .where(outbox.c.row_id == row_id, _IS_WAITING)
+        .where(outbox.c.row_id == row_id, IS_WAITING)
         .values(relay_tries=outbox.c.relay_tries + 1)
         .returning(outbox.c.relay_tries)
     )
@@ -91,7 +92,7 @@ def count_relay_try(tx: Transaction, row_id: int) -> int:
 
 def park(tx: Transaction, row_id: int) -> None:
     """Sets a row aside: it gets no position, and nobody waits behind it."""
-    tx.execute(sa.update(outbox).where(outbox.c.row_id == row_id, _IS_WAITING).values(parked_at=tx.now))
+    tx.execute(sa.update(outbox).where(outbox.c.row_id == row_id, IS_WAITING).values(parked_at=tx.now))
 
 
 def unpark(tx: Transaction, event_id: str) -> bool:

@@ -11,6 +11,7 @@ from jobs.core.states import TERMINAL
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import is_open
 from jobs.storage.jobs import DUE_COLUMNS
+from jobs.storage.relay import IS_WAITING
 from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox, provider_accounts
 
 Tally = dict[str, Any]
@@ -59,8 +60,7 @@ def count_open_letters(tx: Transaction) -> list[Tally]:
 
 def oldest_unrelayed(tx: Transaction) -> datetime | None:
     """When the oldest event that is still to be relayed happened."""
-    waiting = sa.and_(outbox.c.relayed_at.is_(None), outbox.c.parked_at.is_(None))
-    statement = sa.select(outbox.c.occurred_at).where(waiting).order_by(outbox.c.row_id).limit(1)
+    statement = sa.select(outbox.c.occurred_at).where(IS_WAITING).order_by(outbox.c.row_id).limit(1)
     row = tx.row(statement)
     return row["occurred_at"] if row else None
 
