@@ -13,6 +13,7 @@ from homing.client.address import Address
 from homing.screen import Document
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import FieldFault, Permanent, Transient
+from jobs.core.states import TERMINAL
 
 Params: TypeAlias = Mapping[str, str | int | None]
 
@@ -24,7 +25,6 @@ _READ_S = 15
 _BETWEEN_POLLS_S = 1.0
 #: How long somebody who follows a job keeps asking a fleet that does not answer: a restart takes seconds.
 _PATIENCE_S = 60
-_TERMINAL = ("succeeded", "failed", "canceled")
 
 
 class Unreachable(Transient):
@@ -96,7 +96,7 @@ class ApiClient:
         until = None if within_s is None else self._clock.monotonic() + within_s
         job = self.get(job_path(job_id))
         yield job
-        while job["state"] not in _TERMINAL:
+        while job["state"] not in TERMINAL:
             left_s = LONG_POLL_S if until is None else until - self._clock.monotonic()
             if left_s <= 0:
                 return
