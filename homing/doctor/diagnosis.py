@@ -45,7 +45,7 @@ def _services(facts: Facts) -> Iterator[Finding]:
             "bring everything home once it is back",
         )
     elif busy := {name: count for name, count in facts.redis.queues.items() if count >= LONG_QUEUE}:
-        yield _wrong(f"queues are long: {_counts(busy)}", "start more workers for them, or find what holds them up")
+        yield _wrong(f"queues are long: {in_words(busy)}", "start more workers for them, or find what holds them up")
 
 
 def _database_remedy(facts: Facts) -> str:
@@ -85,12 +85,12 @@ def _work(facts: Facts) -> Iterator[Finding]:
     yield from _late_work(found)
     if found.reviews:
         yield _wrong(
-            f"jobs wait for a person: {_counts(found.reviews)}",
+            f"jobs wait for a person: {in_words(found.reviews)}",
             "`homing list --review true` shows them, `homing resolve JOB …` ends a review",
         )
     if found.dead_letters:
         yield _wrong(
-            f"dead letters: {_counts(found.dead_letters)}",
+            f"dead letters: {in_words(found.dead_letters)}",
             "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it",
         )
     if found.paused:
@@ -129,5 +129,6 @@ def _wrong(what: str, remedy: str) -> Finding:
     return Finding(Level.WRONG, what, remedy)
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return what was counted, in the order of the names; what is not there is not named."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from homing.doctor.diagnosis import Level
+from homing.doctor.diagnosis import Level, in_words
 from homing.doctor.examination import Examination
 from homing.doctor.facts import DatabaseFacts, Facts
 from homing.screen import console
@@ -33,7 +33,7 @@ def _alive(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts.redis is None:
         yield "Redis", "does not answer"
     else:
-        waiting = _counts(facts.redis.queues) or "nothing waits"
+        waiting = in_words(facts.redis.queues) or "nothing waits"
         yield "Redis", f"answers; queues: {waiting}; with workers: {facts.redis.unacked}"
     yield "processes", _processes(facts.processes)
     if facts.database is not None:
@@ -43,9 +43,9 @@ def _alive(facts: Facts) -> Iterator[tuple[str, str]]:
 def _work(found: DatabaseFacts) -> Iterator[tuple[str, str]]:
     fresh = sum(1 for beat in found.heartbeats if not beat.is_stale)
     yield "heartbeats", f"{fresh} of {len(found.heartbeats)} fresh"
-    yield "jobs", _counts(found.jobs) or "none yet"
-    yield "in review", _counts(found.reviews) or "none"
-    yield "dead letters", _counts(found.dead_letters) or "none"
+    yield "jobs", in_words(found.jobs) or "none yet"
+    yield "in review", in_words(found.reviews) or "none"
+    yield "dead letters", in_words(found.dead_letters) or "none"
     yield "oldest waits", f"webhook {_age(found.inbox_oldest_s)}, event {_age(found.outbox_oldest_s)}"
 
 
@@ -53,10 +53,6 @@ def _processes(processes: Mapping[str, bool] | None) -> str:
     if processes is None:
         return "no fleet was started from this data dir"
     return ", ".join(f"{name} {'up' if is_up else 'DOWN'}" for name, is_up in processes.items())
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)
 
 
 def _age(seconds: float | None) -> str:
