@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
-from homing.demo.books import LOST, Ending, beginnings, endings, runs_by_fault
+from homing.demo.books import LOST, TRAFFIC, Ending, beginnings, endings, runs_by_fault
 from homing.demo.evidence import Evidence
 from jobs.core.plan import plan_interval
 from jobs.core.states import TERMINAL
@@ -29,7 +29,7 @@ class Figures:
         home_by: jobs by what brought the news of their end.
         received: events in the inbox, by what became of them.
         polls: status reads made.
-        fixed_polls: status reads a fixed interval of 10 s would have made.
+        fixed_polls: status reads a fixed interval (`FIXED_POLLING`) would have made.
         lost: jobs whose news was lost, and had to be fetched.
         heal_median_s: from the end of such a run to our knowing.
         heal_worst_s: the longest such time.
@@ -94,8 +94,7 @@ def _fixed_polls(evidence: Evidence, said: dict[str, Ending]) -> Iterator[int]:
 
 
 def _other_faults(totals: dict[str, int], *, known: dict[str, int]) -> dict[str, int]:
-    plain = {"submits", "reads", "searches", "cancels", "events"}
-    return {kind: count for kind, count in totals.items() if count and kind not in plain and kind not in known}
+    return {kind: count for kind, count in totals.items() if count and kind not in TRAFFIC and kind not in known}
 
 
 def _rounded(seconds: float) -> float:

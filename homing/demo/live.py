@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from homing.demo.telling import Teller
 from homing.demo.watching import Sight
+from jobs.core.states import JobState
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,7 +82,7 @@ def _rows(sight: Sight) -> Iterator[tuple[str, str]]:
 
 
 def _rank(item: tuple[str, int]) -> tuple[int, str]:
-    order = ("pending", "running", "succeeded", "failed", "canceled", "webhook", "poll")
+    order = (*JobState, "webhook", "poll")
     name = item[0]
     return (order.index(name) if name in order else len(order), name)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from homing.demo.figures import Figures
+from homing.demo.figures import FIXED_POLLING, Figures
 from homing.demo.options import DemoOptions
 from homing.demo.proof import Check
+from jobs.core.durations import format_duration
 
 
 def document(options: DemoOptions, checks: Sequence[Check], figures: Figures, *, elapsed_s: float) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def lines(figures: Figures) -> Iterator[tuple[str, str]]:
     yield "other faults", _counts(figures.other_faults) or "none"
     yield "received", _counts(figures.received) or "none"
     yield "jobs came home by", _counts(figures.home_by)
-    yield "polls made", f"{figures.polls}; fixed polling every 10 s would have made {figures.fixed_polls}"
+    fixed = f"fixed polling every {format_duration(FIXED_POLLING)} would have made {figures.fixed_polls}"
+    yield "polls made", f"{figures.polls}; {fixed}"
     yield "healing a lost webhook", _times(figures.heal_median_s, figures.heal_worst_s, figures.lost)
     yield "news of a job's end", _times(figures.news_median_s, figures.news_worst_s, None)
 

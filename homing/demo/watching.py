@@ -9,6 +9,7 @@ from typing import Any
 import requests
 import sqlalchemy as sa
 
+from homing.demo.books import TRAFFIC
 from homing.demo.stage import Stage
 from jobs.clock import Clock
 from jobs.core.errors import Unavailable
@@ -110,8 +111,7 @@ def count_jobs(database: Database) -> tuple[Counter[str], Counter[str], int]:
 
 def faults_seen(ledger: dict[str, Any]) -> dict[str, int]:
     """Return how often each kind of fault struck, most frequent first."""
-    plain = ("submits", "reads", "searches", "cancels", "events", "sent", "refused")
-    struck = {kind: count for kind, count in ledger.get("totals", {}).items() if count and kind not in plain}
+    struck = {kind: count for kind, count in ledger.get("totals", {}).items() if count and kind not in TRAFFIC}
     return dict(sorted(struck.items(), key=lambda item: (-item[1], item[0])))
 
 
