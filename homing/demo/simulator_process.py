@@ -19,6 +19,8 @@ from jobs.core.errors import Unavailable
 
 _READY_WITHIN_S = 30.0
 _STOP_WITHIN_S = 10.0
+# The ledger of hundreds of jobs is long, and the machine is busy with a whole fleet.
+_ANSWER_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Simulator:
     def _get(self, path: str) -> dict[str, Any]:
         with requests.Session() as session:
             session.trust_env = False
-            document: dict[str, Any] = session.get(self.url + path, timeout=30).json()
+            document: dict[str, Any] = session.get(self.url + path, timeout=_ANSWER_WITHIN_S).json()
         return document
 
 

@@ -73,12 +73,13 @@ def set_stage(
         with Fleet.start(_fleet_options(folder, simulator), clock=clock) as fleet:
             if not fleet.wait_ready(within_s=_READY_WITHIN_S):
                 raise Unavailable(f"the API did not come up; its log is {folder / 'logs' / 'web.log'}")
-            address = Address(fleet.running.url, fleet.running.api_key)
+            client = ApiClient(Address(fleet.running.url, fleet.running.api_key), clock=clock)
             database = Database.connect(f"sqlite:///{folder / 'homing.db'}")
             try:
-                yield Stage(folder, simulator, ApiClient(address, clock=clock), database)
+                yield Stage(folder, simulator, client, database)
             finally:
                 database.close()
+                client.close()
                 tell("stopping the fleet")
 
 
