@@ -67,6 +67,7 @@ def living_pids(pid_files: Mapping[str, Path]) -> dict[str, list[int]]:
 
 
 def pid_in(path: Path) -> int | None:
+    """The number in a pid file; None where there is no such file, or nothing in it yet."""
     try:
         return int(path.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
