@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import higgsfield_client
@@ -13,7 +14,12 @@ from higgsfield_client import SyncClient
 from homing.simulator.config import SimulatorConfig
 from homing.simulator.faults import Fault, Faults
 from homing.simulator.server import Running, running
+from jobs.clock import FakeClock
+from jobs.net.http import HttpClient
+from jobs.providers.port import KeyReused, SubmitRequest
+from jobs.providers.registry import build_adapter
 from tests.contract.dialects.receiver import read_until, receiving
+from tests.contract.vendor_server import an_entry
 from tests.unit.homing.simulator.stage import planned
 
 KEY = "id:secret"
@@ -154,3 +160,20 @@ def test_after_a_lost_answer_the_key_names_the_run() -> None:
 
         assert again.json()["request_id"]
         assert billed(simulator) == 1
+
+
+def test_a_key_that_another_request_used_means_that_a_run_exists(simulator: Running, clock: FakeClock) -> None:
+    """F30: after a change of our public address the same attempt is another request to Higgsfield."""
+    entry = {"base_url": f"{simulator.url}/higgsfield", "api_token": KEY, "webhook_scheme": "none"}
+    client = HttpClient()
+    adapter = build_adapter(an_entry("higgsfield", entry), client, clock)
+    first = SubmitRequest({"model": MODEL, "prompt": "x"}, "k-1", "t-1", "http://old.example/webhooks/p/t-1")
+
+    begun = adapter.submit(first).provider_job_id
+    replayed = adapter.submit(first).provider_job_id
+    with pytest.raises(KeyReused):
+        adapter.submit(replace(first, callback_url="http://new.example/webhooks/p/t-1"))
+    client.close()
+
+    assert begun == replayed
+    assert billed(simulator) == 1
