@@ -18,6 +18,15 @@ def to_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
+def to_text_or_none(at: datetime | None) -> str | None:
+    """Return an instant as `to_text` writes it; none where there is none.
+
+    Raises:
+        ValueError: as `to_text`.
+    """
+    return None if at is None else to_text(at)
+
+
 def from_text(text: str) -> datetime:
     """Return the instant of an RFC 3339 text with a zone.
 

@@ -6,7 +6,6 @@ A document holds only what JSON can say; instants are RFC 3339 UTC text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, TypeAlias
 
 from jobs.core import instants
@@ -86,9 +85,9 @@ def dead_letter_document(row: Row) -> Document:
         "attempts": row["attempts"],
         "first_failed_at": instants.to_text(row["first_failed_at"]),
         "last_failed_at": instants.to_text(row["last_failed_at"]),
-        "redriven_at": _text(row["redriven_at"]),
+        "redriven_at": instants.to_text_or_none(row["redriven_at"]),
         "redriven_by": row["redriven_by"],
-        "discarded_at": _text(row["discarded_at"]),
+        "discarded_at": instants.to_text_or_none(row["discarded_at"]),
         "discarded_by": row["discarded_by"],
     }
 
@@ -105,11 +104,7 @@ _TIMES = (
 
 
 def _times(row: Row) -> Document:
-    return {name: _text(row[name]) for name in _TIMES}
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else instants.to_text(at)
+    return {name: instants.to_text_or_none(row[name]) for name in _TIMES}
 
 
 def _review(row: Row) -> Document | None:
@@ -117,7 +112,7 @@ def _review(row: Row) -> Document | None:
         return None
     return {
         "reason": str(row["review_reason"]),
-        "since": _text(row["review_since"]),
+        "since": instants.to_text_or_none(row["review_since"]),
         "detail": row["review_detail"],
     }
 

@@ -128,11 +128,10 @@ def _fault(field: str, message: str) -> Unprocessable:
 
 
 def _document(row: Any) -> dict[str, Any]:
-    revoked_at = row["revoked_at"]
     return {
         "id": row["id"],
         "tenant": row["tenant"],
         "role": row["role"],
         "created_at": instants.to_text(row["created_at"]),
-        "revoked_at": instants.to_text(revoked_at) if revoked_at else None,
+        "revoked_at": instants.to_text_or_none(row["revoked_at"]),
     }
