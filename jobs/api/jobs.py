@@ -18,7 +18,7 @@ from jobs.services.canceling import request_cancel
 from jobs.services.creation import KEY_HEADER, create_job
 from jobs.services.reading import SeenJob, read_job, read_jobs, read_transitions
 from jobs.services.resolving import Resolution, resolve
-from jobs.services.waiting import WaitingRoom
+from jobs.services.waiting import MAX_WAIT, WaitingRoom
 
 WAITING_ROOM = "homing.waiting_room"
 
@@ -111,7 +111,7 @@ def resolve_review(job_id: str, body: ResolveBody) -> Response:
 
 def _wait(job_id: str, since: int, wait_s: int) -> bool:
     room: WaitingRoom = current_app.extensions[WAITING_ROOM]
-    return room.wait(job_id, since=since, at_most=timedelta(seconds=min(wait_s, 3600)))
+    return room.wait(job_id, since=since, at_most=timedelta(seconds=min(wait_s, MAX_WAIT.seconds)))
 
 
 def _shown(seen: SeenJob) -> Response:
