@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from jobs.core import instants
-from jobs.core.backoff import Rng
+from jobs.core.backoff import Rng, poll_wait
 from jobs.core.errors import Stale
 from jobs.core.events import Event
 from jobs.handlers import Handler, HandlerRegistry
@@ -120,16 +120,16 @@ def _next_try(tx: Transaction, run: Row, token: str, rng: Rng) -> Row:
     tries = run["tries"] + 1
     return {
         "tries": tries,
-        "next_try_at": tx.now + retry_wait(tries, rng),
+        "next_try_at": tx.now + _wait_after(tries, rng),
         "lease_token": token,
         "lease_until": tx.now + LEASE,
     }
 
 
-def retry_wait(tries: int, rng: Rng) -> timedelta:
+def _wait_after(tries: int, rng: Rng) -> timedelta:
     """How long to wait after so many tries (from 1): between half of the table's wait and all of it."""
-    longest_s = WAITS_S[min(tries, len(WAITS_S)) - 1]
-    return timedelta(seconds=rng.uniform(longest_s / 2, longest_s))
+    longest = timedelta(seconds=WAITS_S[min(tries, len(WAITS_S)) - 1])
+    return poll_wait(0, base=longest, cap=longest, rng=rng)
 
 
 def _work_or_letter(tx: Transaction, run: Row, handlers: HandlerRegistry) -> _Work | Handled:
@@ -200,7 +200,7 @@ def _record_failure(runtime: Runtime, work: _Work, error: Exception) -> Handled:
         if run["tries"] >= MAX_TRIES:
             return _bury(tx, run, work.event, reason=f"the handler failed {run['tries']} times; last: {text}")
         after = {
-            "next_try_at": tx.now + retry_wait(run["tries"], runtime.rng),
+            "next_try_at": tx.now + _wait_after(run["tries"], runtime.rng),
             "lease_token": None,
             "lease_until": None,
             "first_failed_at": run["first_failed_at"],
