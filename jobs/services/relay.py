@@ -37,6 +37,7 @@ BATCH = 200  # SQLite's one writer is held no longer than about 10 ms
 MAX_TRIES = 5
 # How long the message of a new run has before a sweep takes the run as well.
 BELL_LEASE = timedelta(seconds=30)
+_MAX_ERROR_CHARS = 500
 
 Row = dict[str, Any]
 _log = structlog.get_logger(__name__)
@@ -175,5 +176,5 @@ class _Batch:
             attempts=tries,
             tenant=row["tenant"],
             job_id=row["job_id"],
-            evidence={"type": row["type"], "error": f"{type(error).__name__}: {error}"[:500]},
+            evidence={"type": row["type"], "error": f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]},
         )
