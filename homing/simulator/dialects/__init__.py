@@ -11,19 +11,23 @@ from typing import TypeAlias
 
 from flask import Flask
 
-from homing.simulator.dialects import fal, higgsfield, luma, openai, replicate
 from homing.simulator.dialects.dialect import Dialect
+from homing.simulator.dialects.fal import create as create_fal
+from homing.simulator.dialects.higgsfield import create as create_higgsfield
+from homing.simulator.dialects.luma import create as create_luma
+from homing.simulator.dialects.openai import create as create_openai
+from homing.simulator.dialects.replicate import create as create_replicate
 from homing.simulator.provider import Provider
 
 Build: TypeAlias = Callable[[Provider], Dialect]
 
 #: Every dialect by its name, which is also its path.
 DIALECTS: Mapping[str, Build] = {
-    replicate.NAME: replicate.create,
-    fal.NAME: fal.create,
-    openai.NAME: openai.create,
-    luma.NAME: luma.create,
-    higgsfield.NAME: higgsfield.create,
+    "replicate": create_replicate,
+    "fal": create_fal,
+    "openai": create_openai,
+    "luma": create_luma,
+    "higgsfield": create_higgsfield,
 }
 
 

@@ -41,6 +41,7 @@ class Receiver:
     status: str = "200 OK"
     bodies: list[Any] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_for(self, count: int) -> list[Any]:
@@ -49,9 +50,16 @@ class Receiver:
             assert self._changed.wait_for(lambda: len(self.bodies) >= count, timeout=PATIENCE_S), self.bodies
             return self.bodies[:count]
 
+    @property
+    def headers(self) -> list[dict[str, str]]:
+        """The headers of each delivery, by lower-case name."""
+        lines = [[line.partition(":") for line in head.split("\r\n")[1:]] for head in self.heads]
+        return [{name.lower(): value.strip() for name, _, value in head} for head in lines]
+
     def take(self, connection: socket.socket) -> None:
         head, _, body = read_request(connection).partition(b"\r\n\r\n")
         with self._changed:
+            self.raw.append(body)
             self.heads.append(head.decode("latin-1"))
             self.bodies.append(json.loads(body))
             self._changed.notify_all()
