@@ -15,6 +15,7 @@ from jobs.config.providers import ProviderConfig
 from jobs.core.policy import Policy
 from jobs.core.states import JobState, is_terminal
 from jobs.providers.port import Capabilities
+from jobs.services import extra_runs
 from jobs.services.canceling import cancel_run
 from jobs.services.claims import claim_due
 from jobs.services.deadlines import ring_alarms
@@ -25,6 +26,7 @@ from jobs.services.submission import submit_job
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job, update_bookkeeping
 from jobs.storage.schema import dead_letters, job_attempts, job_transitions, jobs, outbox, provider_accounts
+from jobs.storage.schema import extra_runs as extra_runs_table
 from tests.factories import PROVIDER, new_job
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.provider import REPLAY, FakeProvider
@@ -122,6 +124,9 @@ class Stage:
             for job_id, token in claim_due(self.runtime, kind, limit):
                 work(self.runtime, job_id, token)
                 done += 1
+        for extra_id, token in extra_runs.claim_due(self.runtime, limit):
+            extra_runs.stop_extra_run(self.runtime, extra_id, token)
+            done += 1
         return done
 
     def live(self, span: timedelta, *, until: str | None = None) -> None:
@@ -143,6 +148,7 @@ class Stage:
             held = [at for at in (row["lease_until"], blocked.get(row["provider"])) if at is not None]
             due = [row[f"next_{kind}_at"] for kind in ("submit", "poll", "cancel")]
             ahead += [max(at, *held) if held else at for at in due if at is not None]
+        ahead += [row["next_check_at"] for row in self.rows(extra_runs_table) if row["next_check_at"] is not None]
         return min((max(at, soon) for at in ahead), default=end)
 
     def end_leases(self) -> None:

@@ -21,6 +21,7 @@ from jobs.services.polling import poll_job
 from jobs.services.submission import submit_job
 from jobs.services.work import MAX_STARTS, MAX_TRIES
 from jobs.storage.database import Database
+from tests.fakes.outages import BreaksOnce
 from tests.fakes.provider import (
     NO_KEYS,
     NO_KEYS_WITH_SEARCH,
@@ -44,24 +45,6 @@ HEALS_ALONE = [REPLAY, WITH_SEARCH, REJECT_WITH_SEARCH, NO_KEYS_WITH_SEARCH]
 @pytest.fixture
 def stage(database: Database, clock: FakeClock) -> Stage:
     return a_stage(database, clock)
-
-
-class BreaksOnce:
-    """A database whose nth write from now on is lost: the process died, or the database went away, before it."""
-
-    def __init__(self, database: Database, *, nth: int, error: BaseException) -> None:
-        self._database = database
-        self._nth = nth
-        self._error = error
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._database, name)
-
-    def write(self) -> object:
-        self._nth -= 1
-        if self._nth == 0:
-            raise self._error
-        return self._database.write()
 
 
 def die(act: Callable[[], object]) -> None:
