@@ -34,7 +34,7 @@ from jobs.providers.openai_kinds import KINDS, Kind, kind_of_event, kind_of_inpu
 from jobs.providers.port import AlreadyFinished, Capabilities, Gone, Refused, Report, SubmitRequest, WebhookReport
 
 #: The name of our token among a run's metadata.
-TOKEN = "homing_attempt"  # noqa: S105 - a name
+TOKEN = "homing_token"  # noqa: S105 - a name
 
 _TOO_LATE = frozenset({400, 409})
 _MOST_METADATA = 16

@@ -8,7 +8,7 @@ from tests.contract.vendor_cases import CALLBACK, TOKEN, Case
 P, R, S, F, C = JobState.PENDING, JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED
 
 _BEARER = {"authorization": "Bearer id:s3cret"}
-_OURS = {"homing_attempt": TOKEN}
+_OURS = {"homing_token": TOKEN}
 _NO_SECRET: dict[str, object] = {"webhook_secrets": []}
 
 REPLICATE = Case(

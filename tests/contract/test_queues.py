@@ -391,7 +391,7 @@ def test_openai_takes_sixteen_pairs_of_metadata_and_ours_gives_way(open_vendor: 
 def test_a_batch_is_found_by_our_token_on_a_later_page(open_vendor: Open) -> None:
     """F30 d"""
     page = [{"id": f"batch_{n}", "status": "completed", "metadata": None} for n in range(2)]
-    ours = {"id": "batch_9", "status": "validating", "metadata": {"homing_attempt": TOKEN}}
+    ours = {"id": "batch_9", "status": "validating", "metadata": {"homing_token": TOKEN}}
     server = opened(
         open_vendor, Says({"data": page, "has_more": True}), Says({"data": [ours], "has_more": False}), kind="batch"
     )
@@ -411,11 +411,11 @@ def test_a_list_without_end_is_not_read_to_its_end(open_vendor: Open) -> None:
 
 
 def test_a_filter_that_is_ignored_finds_nobody_elses_job(open_vendor: Open) -> None:
-    other = {"id": "ftjob-0", "status": "running", "metadata": {"homing_attempt": "nobody's"}}
+    other = {"id": "ftjob-0", "status": "running", "metadata": {"homing_token": "nobody's"}}
     server = opened(open_vendor, Says({"data": [other], "has_more": False}), kind="fine-tune")
 
     assert server.adapter.find(idempotency_key=KEY, token=TOKEN) == ()
-    assert server.asked[0].line == f"GET /fine_tuning/jobs?limit=100&metadata%5Bhoming_attempt%5D={TOKEN}"
+    assert server.asked[0].line == f"GET /fine_tuning/jobs?limit=100&metadata%5Bhoming_token%5D={TOKEN}"
 
 
 @pytest.mark.parametrize("body", [{"data": None}, {"jobs": []}, {"data": ["batch_1"]}, []])

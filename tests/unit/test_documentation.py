@@ -366,6 +366,21 @@ def test_a_toml_sample_loads(source: str, tmp_path: Path) -> None:
     assert configuration.warnings == ()
 
 
+def test_every_sample_of_the_page_of_providers_loads(tmp_path: Path) -> None:
+    text = page("reference/providers.md")
+    file = tmp_path / "homing.toml"
+    file.write_text("".join(blocks(text, "toml")))
+    secrets = dict.fromkeys(re.findall(r'env = "(\w+)"', text), "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=")
+
+    configuration = load({"HOMING_CONFIG": str(file), **secrets})
+
+    assert configuration.warnings == ()
+    titles = re.findall(r"^## (\S+)$", text, flags=re.MULTILINE)
+    assert {config.adapter for config in configuration.providers.values()} >= {
+        name for name in titles if name in ADAPTERS
+    }
+
+
 def register(sample: str, monkeypatch: pytest.MonkeyPatch) -> HandlerRegistry:
     registry = HandlerRegistry()
     monkeypatch.setattr("jobs.handlers.registry", registry)
