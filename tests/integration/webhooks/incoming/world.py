@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,9 @@ from jobs.api.problems import register_problems
 from jobs.clock import FakeClock
 from jobs.config.providers import ProviderConfig
 from jobs.core.signatures import parse_secrets, sign
+from jobs.handlers import Handler
 from jobs.net.http import HttpClient
-from jobs.providers.simulator import SimulatorProvider
+from jobs.providers.registry import build_adapter
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Database
@@ -28,7 +29,7 @@ from tests.factories import new_job
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.runtime import a_runtime
 from tests.vectors import TEXT_SECRET, WHSEC_SECRET
-from webhooks.incoming import api
+from webhooks.incoming import api, recheck_api
 from webhooks.incoming.blueprint import receiving_blueprint
 from webhooks.incoming.drain import drain
 from webhooks.incoming.hot_path import wrap
@@ -61,11 +62,14 @@ class Reply:
 
 
 def an_entry(name: str, scheme: str, clock: FakeClock, **config: Any) -> ProviderEntry:
-    secrets = config.pop("webhook_secrets", parse_secrets(scheme, [SECRETS[scheme]]))
+    known = [SECRETS[scheme]] if scheme in SECRETS else []
+    secrets = config.pop("webhook_secrets", None) or parse_secrets(scheme, config.pop("secrets", known))
     settings = ProviderConfig(
-        adapter="simulator", base_url="http://127.0.0.1:1", webhook_scheme=scheme, webhook_secrets=secrets, **config
+        **{"adapter": "simulator", "base_url": "http://127.0.0.1:1", **config},
+        webhook_scheme=scheme,
+        webhook_secrets=secrets,
     )
-    return ProviderEntry(name, settings, settings.policy, SimulatorProvider(settings, HttpClient(), clock))
+    return ProviderEntry(name, settings, settings.policy, build_adapter(settings, HttpClient(), clock))
 
 
 def call(
@@ -201,16 +205,27 @@ def says(status: str, *, job: str = "p-123", **fields: Any) -> dict[str, Any]:
 def an_app(runtime: Runtime, intake: Intake, *, door: str) -> Any:
     app = APIFlask(__name__, json_errors=False)
     app.extensions[EXTENSION] = runtime
+    app.extensions[api.INTAKE] = intake
     register_problems(app)
     app.register_blueprint(receiving_blueprint(intake.receiver))
     app.register_blueprint(api.blueprint)
+    app.register_blueprint(recheck_api.blueprint)
     return wrap(app.wsgi_app, intake.receiver) if door == "hot" else app.wsgi_app
 
 
-def a_world(database: Database, clock: FakeClock, *, door: str = "hot", environ: Any = None) -> World:
+def a_world(
+    database: Database,
+    clock: FakeClock,
+    *,
+    door: str = "hot",
+    environ: Any = None,
+    more: Sequence[ProviderEntry] = (),
+    handlers: tuple[Handler, ...] = (),
+) -> World:
     broker = RecordingBroker()
     entries = {name: an_entry(name, scheme, clock) for name, scheme in SCHEMES.items()}
-    entries["silent"] = an_entry("silent", "standard-webhooks", clock, webhook_secrets=())
-    runtime = a_runtime(database, broker=broker, providers=entries, environ=environ)
+    entries["silent"] = an_entry("silent", "standard-webhooks", clock, secrets=())
+    entries |= {entry.name: entry for entry in more}
+    runtime = a_runtime(database, broker=broker, handlers=handlers, providers=entries, environ=environ)
     intake = build_intake(runtime)
     return World(runtime, clock, broker, intake, an_app(runtime, intake, door=door))
