@@ -25,13 +25,14 @@ from jobs.core.observations import Json
 from jobs.core.suggestions import did_you_mean
 from jobs.services.alarms import alarm_columns
 from jobs.services.documents import Document, job_document
+from jobs.services.faults import field_fault
+from jobs.services.job_events import append_job_event
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt, update_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.idempotency import find_request, insert_request
 from jobs.storage.jobs import Row, get_job, insert_job
-from jobs.storage.outbox import append_event
 from jobs.telemetry import span
 
 KEY_HEADER = "Idempotency-Key"
@@ -91,7 +92,7 @@ def create_job(runtime: Runtime, *, tenant: str, body: NewJob, key: str | None) 
     entry = provider_for(runtime, tenant, body.provider)
     _check(runtime, body, key)
     if entry.adapter.capabilities.receives_only:
-        raise _fault("provider", f"{entry.name!r} only receives events; it runs no jobs")
+        raise field_fault("provider", f"{entry.name!r} only receives events; it runs no jobs")
     with span("create_job", clock=runtime.clock, provider=entry.name):
         try:
             created = _create(runtime, entry, tenant=tenant, body=body, key=key)
@@ -136,15 +137,7 @@ def write_job(tx: Transaction, runtime: Runtime, entry: ProviderEntry, *, tenant
     attempt = insert_attempt(tx, job_id=job["id"], provider=entry.name, number=1, at=tx.now)
     if body.adopt is not None:
         _adopt(tx, attempt, body.adopt, tenant=tenant)
-    append_event(
-        tx,
-        EventType.JOB_CREATED,
-        tenant=tenant,
-        data={"job": job_document(job, with_input=False)},
-        job_id=job["id"],
-        provider=entry.name,
-        sequence=job["event_count"],
-    )
+    append_job_event(tx, EventType.JOB_CREATED, job)
     return job
 
 
@@ -152,9 +145,9 @@ def _check(runtime: Runtime, body: NewJob, key: str | None) -> None:
     if key is None and runtime.settings.require_idempotency_key:
         raise BadRequest(f"send the header {KEY_HEADER}: a key of your own for this request, the same on a retry")
     if key is not None and not _KEY.fullmatch(key):
-        raise _fault(KEY_HEADER, "must be 1 to 255 visible ASCII characters")
+        raise field_fault(KEY_HEADER, "must be 1 to 255 visible ASCII characters")
     if body.callback_url is not None:
-        raise _fault(
+        raise field_fault(
             "callback_url",
             "is not offered by this release, which cannot yet check where such a URL leads; "
             "poll GET /v1/jobs/{id}?wait=30, read GET /v1/events or register a handler",
@@ -229,7 +222,3 @@ def _check_unowned(tx: Transaction, provider: str, run: str, *, tenant: str) -> 
     if owner is not None:
         whose = owner_in_words(tx, owner["job_id"], tenant=tenant)
         raise Conflict(f"run {run!r} belongs to {whose} already", fields=[FieldFault("adopt", "has a job already")])
-
-
-def _fault(name: str, message: str) -> Unprocessable:
-    return Unprocessable(f"{name} {message}", fields=[FieldFault(name, message)])

@@ -14,7 +14,8 @@ from typing import Any
 
 from jobs import ids
 from jobs.core import instants
-from jobs.core.errors import FieldFault, NotFound, Unauthorized, Unprocessable
+from jobs.core.errors import NotFound, Unauthorized
+from jobs.services.faults import field_fault
 from jobs.storage import api_keys
 from jobs.storage.database import Database
 
@@ -67,7 +68,7 @@ def create_key(database: Database, *, tenant: str = DEFAULT_TENANT, role: str | 
             no such role.
     """
     if not _TENANT.fullmatch(tenant):
-        raise _fault("tenant", "must be 1 to 64 letters, digits, dots, dashes or underscores")
+        raise field_fault("tenant", "must be 1 to 64 letters, digits, dots, dashes or underscores")
     known_role = _role(role)
     key = ids.new_api_key()
     with database.write() as tx:
@@ -120,11 +121,7 @@ def _role(text: str) -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise _fault("role", f"must be one of {', '.join(Role)}") from None
-
-
-def _fault(field: str, message: str) -> Unprocessable:
-    return Unprocessable(f"{field} {message}", fields=[FieldFault(field, message)])
+        raise field_fault("role", f"must be one of {', '.join(Role)}") from None
 
 
 def _document(row: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobs.core.errors import FieldFault, Unprocessable
+from jobs.core.errors import Unprocessable
 from jobs.services.documents import Document, Row
+from jobs.services.faults import field_fault
 
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
@@ -76,4 +77,4 @@ def _decode(cursor: str) -> str:
 
 def _no_cursor() -> Unprocessable:
     message = "is not a cursor of this list; take next_cursor as it was given, or leave it out to start again"
-    return Unprocessable(f"cursor {message}", fields=[FieldFault("cursor", message)])
+    return field_fault("cursor", message)

@@ -14,13 +14,15 @@ import structlog
 
 from jobs.broker import RELAY, SUBMIT
 from jobs.core.decide import Step
-from jobs.core.errors import Conflict, FieldFault, Unprocessable
+from jobs.core.errors import Conflict
 from jobs.core.events import EventType
 from jobs.core.observations import JobError, Observation, ReviewReason, Source
 from jobs.core.policy import Policy
 from jobs.core.states import JobState, is_terminal
 from jobs.services.alarms import alarm_columns
 from jobs.services.documents import Document, job_document
+from jobs.services.faults import field_fault
+from jobs.services.job_events import append_job_event
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt
@@ -28,7 +30,6 @@ from jobs.storage.database import Transaction
 from jobs.storage.extra_runs import find_extra_run, insert_extra_run, leave_extra_run
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, get_job, lock_job, update_bookkeeping, update_job
-from jobs.storage.outbox import append_event
 from jobs.telemetry import span
 
 _log = structlog.get_logger(__name__)
@@ -116,10 +117,10 @@ def _ring(runtime: Runtime, job: Document, decided: Resolution) -> None:
 def _check(decided: Resolution) -> None:
     settles = decided.action is Action.SETTLE
     if settles and decided.state in (None, JobState.PENDING):
-        raise _fault("state", "must say where the job is: running, succeeded, failed or canceled")
+        raise field_fault("state", "must say where the job is: running, succeeded, failed or canceled")
     for name in ("state", "provider_job_id"):
         if not settles and getattr(decided, name) is not None:
-            raise _fault(name, f"belongs to settle, not to {decided.action}")
+            raise field_fault(name, f"belongs to settle, not to {decided.action}")
 
 
 def _check_review(case: _Case) -> None:
@@ -203,15 +204,7 @@ def _resubmit(case: _Case) -> None:
         beyond_budget=job["review_reason"] == ReviewReason.BUDGET,
     )
     _give_up_run(case)
-    append_event(
-        case.tx,
-        EventType.JOB_REVIEW_RESOLVED,
-        tenant=job["tenant"],
-        data={"job": job_document(after, with_input=False)},
-        job_id=job["id"],
-        provider=job["provider"],
-        sequence=after["event_count"],
-    )
+    append_job_event(case.tx, EventType.JOB_REVIEW_RESOLVED, after)
     _remember(case)
 
 
@@ -242,7 +235,3 @@ _ACTIONS: Mapping[Action, Callable[[_Case], None]] = {
     Action.POLL: _poll,
     Action.ACKNOWLEDGE: _acknowledge,
 }
-
-
-def _fault(name: str, message: str) -> Unprocessable:
-    return Unprocessable(f"{name} {message}", fields=[FieldFault(name, message)])
