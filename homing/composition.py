@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 
 from homing.broker import CeleryBroker
@@ -99,6 +100,20 @@ def load_handlers(configuration: Configuration) -> HandlerRegistry:
     if faults:
         raise ConfigError(faults)
     return registry
+
+
+@contextmanager
+def exiting_on_bad_configuration() -> Iterator[None]:
+    """A bad configuration prints all its faults and ends the process with status 2.
+
+    ``SystemExit`` passes through Celery's signals, which would log a ``ConfigError`` and go on: a worker without its
+    parts takes messages and fails each.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        print(*error.faults, sep="\n", file=sys.stderr)  # noqa: T201 - the person who started us reads it
+        raise SystemExit(2) from None
 
 
 def _import_fault(module: str) -> str | None:

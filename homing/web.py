@@ -6,7 +6,7 @@ The factory runs in each worker process, after its fork: connections, threads an
 from __future__ import annotations
 
 import re
-import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -14,18 +14,18 @@ from apiflask import APIFlask
 from flask import Response, g, request
 
 from homing import metrics, openapi, reference
-from homing.composition import build_runtime
+from homing.composition import build_runtime, exiting_on_bad_configuration
 from homing.health.fleet import examine
 from homing.health.readiness import Readiness
 from homing.health.routes import Instruments, health_blueprint
 from homing.redis_probe import RedisProbe
+from homing.up.processes import WEB_THREADS
 from jobs import ids, telemetry
 from jobs.api import dead_letters, events, jobs, providers
 from jobs.api.context import EXTENSION
 from jobs.api.openapi import SECURITY_SCHEMES
 from jobs.api.problems import register_problems
 from jobs.api.requests import StrictRequest
-from jobs.core.errors import ConfigError
 from jobs.services.runtime import Runtime
 from jobs.services.waiting import WaitingRoom
 from reconciler.watchdog import Watchdog
@@ -34,9 +34,8 @@ from webhooks import incoming
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-#: As many as the server is started with (Procfile, ``--blocking-threads``).
-THREADS = 16
-VERSION = "0.1.0"
+#: A waiter of a long poll holds a thread; the others are for requests that are answered at once.
+_WAITERS = WEB_THREADS // 4
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _DESCRIPTION = "Brings every long-running third-party job home: once, in the right state."
@@ -51,13 +50,13 @@ def create_app(runtime: Runtime | None = None) -> APIFlask:
             status 2.
     """
     parts = runtime or _build_serving()
-    app = APIFlask(__name__, title="Homing", version=VERSION, docs_path=None, json_errors=False)
+    app = APIFlask(__name__, title="Homing", version=version("homing"), docs_path=None, json_errors=False)
     app.request_class = StrictRequest
     app.description = _DESCRIPTION
     app.config.update(SECURITY_SCHEMES=SECURITY_SCHEMES, AUTO_SERVERS=False, **_SILENT)
     app.json.sort_keys = False  # type: ignore[attr-defined] # of Flask's own provider
     app.extensions[EXTENSION] = parts
-    app.extensions[jobs.WAITING_ROOM] = WaitingRoom.over(parts.database, seats=THREADS // 4)
+    app.extensions[jobs.WAITING_ROOM] = WaitingRoom.over(parts.database, seats=_WAITERS)
     app.spec_processor(openapi.describe)  # type: ignore[arg-type] # a dict, as the format is JSON
     register_problems(app)
     _name_requests(app)
@@ -74,11 +73,8 @@ _SILENT = {
 
 
 def _build_serving() -> Runtime:
-    try:
+    with exiting_on_bad_configuration():
         runtime = build_runtime()
-    except ConfigError as error:
-        print(*error.faults, sep="\n", file=sys.stderr)  # noqa: T201 - the person who started us reads it
-        raise SystemExit(2) from None
     telemetry.configure_logging(production=runtime.settings.is_production)
     Watchdog(runtime.database, broker=runtime.broker).start()
     return runtime

@@ -6,9 +6,7 @@ The main process of a worker opens no database: each child builds its own parts 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -16,10 +14,9 @@ from celery import signals
 
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
-from homing.composition import build_runtime, load_handlers
+from homing.composition import build_runtime, exiting_on_bad_configuration, load_handlers
 from homing.redis_urls import connect
 from jobs.config.loading import Configuration, load
-from jobs.core.errors import ConfigError
 from jobs.services.runtime import Runtime
 from jobs.telemetry import configure_logging
 from reconciler import ticking
@@ -30,20 +27,6 @@ from reconciler.watchdog import Watchdog
 from webhooks.incoming import sweep_inbox
 
 _log = structlog.get_logger(__name__)
-
-
-@contextmanager
-def exiting_on_bad_configuration() -> Iterator[None]:
-    """A bad configuration prints all its faults and ends the process with status 2.
-
-    ``SystemExit`` passes through Celery's signals, which would log a ``ConfigError`` and go on: a worker without its
-    parts takes messages and fails each.
-    """
-    try:
-        yield
-    except ConfigError as error:
-        print(*error.faults, sep="\n", file=sys.stderr)  # noqa: T201 - the person who started us reads it
-        raise SystemExit(2) from None
 
 
 def read_configuration(environ: Mapping[str, str]) -> Configuration:

@@ -11,7 +11,7 @@ from flask import Response
 from homing.health.fleet import FleetHealth
 from homing.health.readiness import Readiness
 from jobs.api.answers import answer
-from jobs.api.problems import problem
+from jobs.api.problems import DEFAULT_RETRY, problem
 
 _UNWELL = {503: "Not well; the answer says why"}
 
@@ -71,5 +71,5 @@ def _not_ready(fault: str) -> Response:
         slug="not-ready",
         title="This process cannot commit a webhook now",
         detail=fault,
-        headers={"Retry-After": "2"},
+        headers={"Retry-After": str(DEFAULT_RETRY.seconds)},
     )

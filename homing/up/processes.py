@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from jobs.broker import EVENT_QUEUES, IO_QUEUES
 
+#: Requests one web worker answers at a time; it shares them out by this number (``homing.web``).
+WEB_THREADS = 16
 _CELERY = "celery -A homing.worker:app"
 # Mingle and gossip are chatter between workers that nothing here reads, and more code on the reconnect path.
 _WORKER = f"{_CELERY} worker --pool prefork --prefetch-multiplier 1 --without-mingle --without-gossip"
@@ -51,7 +53,7 @@ PROCESSES: tuple[Process, ...] = (
         "web",
         # The backpressure is how many requests one worker lets wait; beyond it the kernel's backlog holds them.
         "granian --interface wsgi --factory homing.web:create_app --host {web_host} --port {web_port} --no-ws"
-        " --workers 2 --blocking-threads 16 --backpressure 256"
+        f" --workers 2 --blocking-threads {WEB_THREADS} --backpressure 256"
         " --respawn-failed-workers --workers-kill-timeout 10",
         stop_wait_s=15,
         measures=True,

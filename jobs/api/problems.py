@@ -20,7 +20,8 @@ from jobs.core.errors import FieldFault, JobsError, Unprocessable
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE_PREFIX = "urn:homing:problem:"
-_DEFAULT_RETRY = timedelta(seconds=2)
+#: When to come again where nobody named a time: an outage of the database is over, or lasts.
+DEFAULT_RETRY = timedelta(seconds=2)
 #: Headers of a framework's error that describe its own HTML body.
 _BODY_HEADERS = frozenset({"content-type", "content-length"})
 
@@ -77,7 +78,7 @@ def _headers(error: JobsError) -> dict[str, str]:
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status == 503 or error.retry_after is not None:
-        wait = error.retry_after or _DEFAULT_RETRY
+        wait = error.retry_after or DEFAULT_RETRY
         headers["Retry-After"] = str(max(1, math.ceil(wait.total_seconds())))
     return headers
 
