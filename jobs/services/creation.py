@@ -31,6 +31,7 @@ from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.attempts import find_attempt_by_run, insert_attempt, update_attempt
 from jobs.storage.database import Transaction
+from jobs.storage.extra_runs import find_extra_run
 from jobs.storage.idempotency import find_request, insert_request
 from jobs.storage.jobs import Row, get_job, insert_job
 from jobs.telemetry import span
@@ -217,8 +218,14 @@ def _adopt(tx: Transaction, attempt: Row, run: str, *, tenant: str) -> None:
         raise
 
 
+def _stopped(tx: Transaction, provider: str, run: str) -> Row | None:
+    """A second run of some attempt, which is being stopped; one that turned out to be nobody's may be adopted."""
+    extra = find_extra_run(tx, provider, run)
+    return extra if extra is not None and extra["settled"] != "not_ours" else None
+
+
 def _check_unowned(tx: Transaction, provider: str, run: str, *, tenant: str) -> None:
-    owner = find_attempt_by_run(tx, provider, run)
+    owner = find_attempt_by_run(tx, provider, run) or _stopped(tx, provider, run)
     if owner is not None:
         whose = owner_in_words(tx, owner["job_id"], tenant=tenant)
         raise Conflict(f"run {run!r} belongs to {whose} already", fields=[FieldFault("adopt", "has a job already")])

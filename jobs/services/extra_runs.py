@@ -73,12 +73,17 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Ruling:
-    """What was found out: settled for a reason, or to be looked at again."""
+    """What was found out: settled for a reason, or to be looked at again.
+
+    Attributes:
+        may_lag: A provider may say so of a run that it has only just begun.
+    """
 
     result: Stopped
     reason: str
     report: Report | None = None
     error: JobsError | None = None
+    may_lag: bool = False
 
 
 def claim_due(runtime: Runtime, limit: int, *, premise: Premise = always) -> list[tuple[str, str]]:
@@ -158,7 +163,7 @@ def _look(case: _Case) -> _Ruling | None:
         report = case.entry.adapter.status(case.address)
         doubt = _doubt(case, report)
     except Gone as error:
-        return _Ruling(Stopped.NOT_OURS, "the provider shows no such run to our credential", error=error)
+        return _Ruling(Stopped.NOT_OURS, "the provider shows no such run to our credential", error=error, may_lag=True)
     # An adapter's defect is this run's trouble only; it is looked at again, and counted.
     except Exception as error:  # noqa: BLE001
         return _failed(error)
@@ -181,7 +186,7 @@ def _doubt(case: _Case, report: Report) -> _Ruling | None:
     found = case.entry.adapter.find(idempotency_key=ours[1], token=ours[0])
     if any(run.provider_job_id == case.run for run in found):
         return None
-    return _Ruling(Stopped.NOT_OURS, "the provider does not list it under our token or key")
+    return _Ruling(Stopped.NOT_OURS, "the provider does not list it under our token or key", may_lag=True)
 
 
 def _failed(error: Exception) -> _Ruling:
@@ -218,7 +223,7 @@ def _record(tx: Transaction, runtime: Runtime, case: _Case, ruling: _Ruling) -> 
     if ruling.error is not None and ruling.error.retry_after is not None:
         budgets.block(tx, case.entry.name, ruling.error.retry_after)
     lock_job(tx, case.extra["job_id"])
-    lags = ruling.result is Stopped.NOT_OURS and tx.now - case.extra["found_at"] < _LAG
+    lags = ruling.may_lag and tx.now - case.extra["found_at"] < _LAG
     again = lags or ruling.result in (Stopped.RETRY, Stopped.CANCELED)
     if again and case.extra["tries"] < MAX_TRIES:
         wait = wait_after(ruling.error, case.extra["tries"], rng=runtime.rng)
