@@ -18,6 +18,7 @@ from jobs.storage.schema import outbox
 from reconciler import heartbeats, watchdog
 from reconciler.watchdog import Watchdog
 from tests.fakes.broker import RecordingBroker
+from tests.services.waiting import wait_until
 
 SECOND = timedelta(seconds=1)
 STALE_AFTER = 3 * SECOND + timedelta(seconds=10)
@@ -213,8 +214,7 @@ def test_a_watch_starts_and_stops(database: Database, clock: FakeClock) -> None:
     clock.advance(timedelta(minutes=1))
 
     watch.start()
-    while not broker.messages:
-        threading.Event().wait(0.001)
+    wait_until(lambda: bool(broker.messages), within_s=5, what="the watch's bell")
     watch.stop()
     watch.stop()
 
