@@ -18,6 +18,7 @@ from jobs.clock import Clock, SystemClock, system_rng
 from jobs.config.loading import Configuration, load
 from jobs.core.errors import ConfigError
 from jobs.handlers import HandlerRegistry, registry
+from jobs.net.guard import Guard
 from jobs.net.http import HttpClient
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
@@ -70,6 +71,10 @@ def assemble(
         observer=Observer({name: entry.policy for name, entry in providers.items()}, rng),
         handlers=handlers,
         redis=connect(configuration.settings.redis_url, timeout_s=_REDIS_TIMEOUT_S),
+        guard=Guard(
+            lifted=configuration.settings.allow_private_addresses,
+            https_only=configuration.settings.is_production,
+        ),
     )
     _introduce_strangers(runtime)
     return runtime

@@ -133,7 +133,25 @@ def _dial(connection: HTTPConnection) -> socket.socket:
 
 
 def _resolve(connection: HTTPConnection, host: str, port: int, within_s: float) -> list[Any]:
-    """Addresses of a name. The system's resolver has no time-out of ours, so a thread of its own waits for it."""
+    """Where to dial: the addresses that were checked before, else what the name says now."""
+    pinned: tuple[str, ...] = getattr(connection, "pinned", ())
+    if pinned:
+        return [found for address in pinned for found in look_up(address, port, within_s)]
+    try:
+        return look_up(host, port, within_s)
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, str(error)) from None
+    except OSError as error:
+        raise NameResolutionError(host, connection, socket.gaierror(str(error))) from error
+
+
+def look_up(host: str, port: int, within_s: float) -> list[Any]:
+    """Addresses of a name. The system's resolver has no time-out of ours, so a thread of its own waits for it.
+
+    Raises:
+        TimeoutError: No answer in time.
+        OSError: The name has no address.
+    """
     if _is_address(host):
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     answers: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
@@ -150,9 +168,9 @@ def _resolve(connection: HTTPConnection, host: str, port: int, within_s: float) 
     try:
         answer = answers.get(timeout=within_s)
     except queue.Empty:
-        raise ConnectTimeoutError(connection, f"the name {host} was not resolved in time") from None
+        raise TimeoutError(f"the name {host} was not resolved in time") from None
     if isinstance(answer, OSError):
-        raise NameResolutionError(host, connection, socket.gaierror(str(answer))) from answer
+        raise answer
     return answer
 
 
@@ -182,20 +200,30 @@ class _Bounded:
         super().send(data)  # type: ignore[misc]
 
 
-class _Plain(_Bounded, HTTPConnection):
+class BoundedConnection(_Bounded, HTTPConnection):
+    """A connection under the thread's exchange.
+
+    Attributes:
+        pinned: The only addresses it may dial; empty: what its host's name says.
+    """
+
     response_class = _BoundedResponse
+    pinned: tuple[str, ...] = ()
 
 
-class _Tls(_Bounded, HTTPSConnection):
+class BoundedTlsConnection(_Bounded, HTTPSConnection):
+    """The same with TLS: name and certificate are judged by the host, whatever address was dialled."""
+
     response_class = _BoundedResponse
+    pinned: tuple[str, ...] = ()
 
 
 class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
+    ConnectionCls = BoundedConnection
 
 
 class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _Tls
+    ConnectionCls = BoundedTlsConnection
 
 
 class BoundedAdapter(HTTPAdapter):

@@ -16,6 +16,7 @@ from jobs.core.backoff import Rng
 from jobs.core.errors import NotFound
 from jobs.core.policy import Policy
 from jobs.handlers import HandlerRegistry
+from jobs.net.guard import Guard
 from jobs.providers.port import Provider
 from jobs.services.observe import Observer
 from jobs.storage.database import Database, Transaction
@@ -44,6 +45,7 @@ class Runtime:
     which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
     ``redrivers`` adds what a redrive does for kinds of dead letters that ``jobs`` does not know, by kind
     (``jobs.services.redrivers``).
+    ``guard`` judges every URL that somebody else gave, before it is called.
     ``redis`` has short time-outs and no retries; whoever uses it can do without an answer.
     """
 
@@ -56,6 +58,7 @@ class Runtime:
     observer: Observer
     handlers: HandlerRegistry
     redis: Redis | None = None
+    guard: Guard = field(default_factory=Guard)
     wake_parked: Callable[[str, str], None] = field(default=lambda _provider, _run: None)
     redrivers: Mapping[str, Callable[[Transaction, Mapping[str, Any]], str | None]] = field(default_factory=dict)
 
