@@ -174,15 +174,16 @@ class Sender:
 
     def _sign(self, delivery: Delivery) -> dict[str, str]:
         seal, at = delivery.seal or self._own_seal(), self._clock.now() + _SIGNED_FOR.get(delivery.signing, _NOW)
-        if seal.scheme is None:
+        scheme = seal.scheme
+        if scheme is None:
             return {}
-        good, wrong = (
-            sign(seal.scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at)
-            for secret in (seal.secret, seal.wrong)
-        )
-        if delivery.signing is Signing.WRONG:
-            return wrong
-        return _both(wrong, good) if delivery.signing is Signing.TWICE else good
+
+        def by(secret: str) -> dict[str, str]:
+            return sign(scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at)
+
+        if delivery.signing is Signing.TWICE:
+            return _both(by(seal.wrong), by(seal.secret))
+        return by(seal.wrong if delivery.signing is Signing.WRONG else seal.secret)
 
     def _own_seal(self) -> Seal:
         secret = self._config.webhook_secret

@@ -23,8 +23,6 @@ from jobs.config.entries import read_providers
 from jobs.config.providers import ADAPTERS, ProviderConfig
 from jobs.config.secret_sources import SecretSources
 from jobs.core.observations import Json
-from jobs.core.signatures import Secret, parse_secrets
-from jobs.core.signatures.key_sets import parse_key_set
 from jobs.core.states import JobState
 from jobs.net.http import Bounds, HttpClient
 from jobs.providers.port import Provider, Report, SubmitRequest
@@ -86,12 +84,6 @@ class World:
         assert run is not None
         return Begun(self, run, self.adapter.capabilities.address(run, request.input))
 
-    def secrets(self) -> tuple[Secret, ...]:
-        if self.speaker.scheme == "fal":
-            url = f"{self.simulator.url}/fal/.well-known/jwks.json"
-            return parse_key_set(requests.get(url, timeout=5).content)
-        return parse_secrets(self.speaker.scheme, [DEMO_SECRET])
-
     @property
     def ledger(self) -> dict[str, Any]:
         return self.simulator.provider.ledger.snapshot()
@@ -118,18 +110,32 @@ def world_of(speaker: Speaker, hook: Receiver, plan: FaultPlan | None = None) ->
     config = SimulatorConfig(time_scale=0.2, api_token=TOKEN, webhook_url=f"{hook.url}/webhooks/p")
     client = HttpClient(Bounds(connect_s=2, read_s=2, total_s=4))
     with running(config, plan=plan) as simulator:
-        entry = an_entry(speaker, f"{simulator.url}/{speaker.path}")
+        entry = an_entry(speaker, simulator.url)
         yield World(speaker, simulator, build_adapter(entry, client, SystemClock()), entry, hook)
     client.close()
 
 
-def an_entry(speaker: Speaker, base_url: str) -> ProviderConfig:
+def an_entry(speaker: Speaker, url: str) -> ProviderConfig:
+    """The entry of an account at a simulator, with what its webhooks are verified by."""
     faults: list[str] = []
-    table = {"adapter": speaker.adapter, "base_url": base_url, "api_token": TOKEN, **speaker.entry}
+    secret = published_key(url) if speaker.scheme == "fal" else DEMO_SECRET
+    table = {
+        "adapter": speaker.adapter,
+        "base_url": f"{url}/{speaker.path}",
+        "api_token": TOKEN,
+        "webhook_secrets": [secret],
+        **speaker.entry,
+    }
     sources = SecretSources(os.environ, Path(), plain_allowed=True)
     entries = read_providers({"p": table}, adapters=ADAPTERS, secrets=sources, faults=faults)
     assert not faults, faults
     return entries["p"]
+
+
+def published_key(url: str) -> str:
+    """fal's key, as its dialect publishes it."""
+    (key,) = requests.get(f"{url}/fal/.well-known/jwks.json", timeout=5).json()["keys"]
+    return str(key["x"])
 
 
 # Inputs --------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_a_run_nobody_began_is_gone(world: World) -> None:
 def test_its_webhooks_are_authentic_and_tell_of_the_run(world: World) -> None:
     run = world.begin()
     world.hook.wait_for(len(world.speaker.events))
-    secrets = world.secrets()
+    secrets = world.config.webhook_secrets
 
     seen = []
     for raw, headers in zip(world.hook.raw, world.hook.headers, strict=True):

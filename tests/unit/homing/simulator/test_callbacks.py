@@ -10,6 +10,7 @@ import pytest
 
 from homing.simulator import DEMO_SECRET
 from homing.simulator.faults import Fault, Faults
+from homing.simulator.webhooks import other_secret
 from jobs.core.errors import SignatureError
 from jobs.core.signatures import parse_secrets, verify
 from tests.unit.homing.simulator.stage import QUICK, Received, Receiver, Stage, planned
@@ -189,7 +190,7 @@ def test_a_late_event_is_signed_when_it_is_sent(build_stage: Build, receiver: Re
     assert stage.ledger["totals"]["delayed"] == 1
 
 
-@pytest.mark.parametrize("fault", [Fault.STALE, Fault.DELAYED_STALE, Fault.BADLY_SIGNED])
+@pytest.mark.parametrize("fault", [Fault.STALE, Fault.DELAYED_STALE, Fault.BADLY_SIGNED, Fault.FUTURE])
 def test_a_terminal_event_that_no_receiver_may_believe_stays_so_on_every_try(
     build_stage: Build, receiver: Receiver, fault: Fault
 ) -> None:
@@ -200,6 +201,14 @@ def test_a_terminal_event_that_no_receiver_may_believe_stays_so_on_every_try(
     assert receiver.statuses == ["processing", *["succeeded"] * 6]
     assert [is_good(item, stage) for item in receiver.received] == [True, *[False] * 6]
     assert (stage.ledger["totals"][fault.value], stage.ledger["totals"]["refused"]) == (1, 6)
+
+
+def test_of_two_signatures_either_secret_finds_its_own(build_stage: Build, receiver: Receiver) -> None:
+    stage = play(build_stage, Fault.TWO_SIGNATURES)
+
+    assert [len(item.headers["webhook-signature"].split()) for item in receiver.received] == [2, 2]
+    for secret in (DEMO_SECRET, other_secret(DEMO_SECRET)):
+        assert all(is_good(item, stage, secret=secret) for item in receiver.received)
 
 
 def test_a_stale_signature_was_good_ten_minutes_ago(build_stage: Build, receiver: Receiver) -> None:

@@ -97,6 +97,15 @@ def test_the_first_url_may_be_born_expired(build_stage: Build, receiver: Receive
     assert (told.status_code, read.status_code) == (403, 200)
 
 
+def test_every_url_may_be_born_expired(build_stage: Build) -> None:
+    stage = build_stage(fault_plan=planned(Faults(artifact=Fault.URL_LOST), VIDEO))
+    stage.run_to_end(VIDEO)
+    run_id = stage.provider.runs.list_runs()[0].id
+
+    for _ in range(3):
+        assert fetch(stage, stage.read(run_id).json["artifacts"][0]).status_code == 403
+
+
 @pytest.mark.parametrize("fault", [Fault.TRUNCATED, Fault.WRONG_TYPE])
 def test_only_the_first_download_goes_wrong(build_stage: Build, fault: Fault) -> None:
     """F37, F38: a 200 that is not the file, and looks whole."""

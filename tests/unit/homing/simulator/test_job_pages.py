@@ -75,6 +75,17 @@ def test_a_running_job_is_canceled_and_stays_so(stage: Stage) -> None:
     assert stage.read(run_id).json["status"] == "canceled"
 
 
+def test_a_cancel_may_be_taken_and_ignored(build_stage: Callable[..., Stage]) -> None:
+    stage = build_stage(fault_plan=planned(Faults(cancel=Fault.CANCEL_IGNORED)))
+    run_id = stage.submit().json["id"]
+
+    answer = stage.client.post(f"/jobs/{run_id}/cancel")
+    stage.pass_time(2)
+
+    assert answer.status_code == 200
+    assert stage.read(run_id).json["status"] == "succeeded"
+
+
 def test_a_queued_job_is_canceled_and_never_begins(stage: Stage) -> None:
     run_id = stage.submit().json["id"]
 
