@@ -23,9 +23,10 @@ from jobs.core.plan import plan_backoff
 MIN_SAMPLES = 30
 #: So many of the newest ends are kept: a provider that became faster or slower is believed within as many jobs.
 MAX_SAMPLES = 256
-_EDGES = 32
+_EDGES = 128
+_EVERY = 8  # of the edges, to know what a backoff would do on average
 # Samples as equal as these are still drawn a little apart: the next job may end beside them.
-_MIN_WIDTH_SHARE = 0.0025
+_MIN_WIDTH_SHARE = 0.0005
 # One job in a hundred is overdue: of more alarms none would be read.
 _USUAL_SHARE = 0.99
 # Of the polls that backoff would make: a third, less what the bounds on a wait add. Half of that suffices where a
@@ -143,7 +144,7 @@ def _shares(forecast: Forecast) -> list[float]:
 def _polls_wanted(outlook: Outlook, forecast: Forecast, *, base: timedelta, cap: timedelta) -> float:
     by_backoff = [
         plan_backoff(timedelta(seconds=age_s), base=base * _JITTERED, cap=cap * _JITTERED).requests
-        for age_s in forecast.edges_s
+        for age_s in forecast.edges_s[::_EVERY]
     ]
     usual = sum(by_backoff) / len(by_backoff)
     if outlook.needs_polls:
