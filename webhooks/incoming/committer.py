@@ -89,13 +89,16 @@ class Committer:
         self._copies: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
         self._is_stopping = False
+        self._is_busy = False
+        self._is_held_up = False
 
     def submit(self, event: NewEvent) -> Stored:
         """Stores one event; returns after its commit.
 
         Raises:
             Unavailable: It was not committed in time. It may be later, which is harmless: the provider sends it
-                again and meets it as a repeat.
+                again and meets it as a repeat. While a commit holds everybody up, at once: each who waited for it
+                would hold a server thread, and whoever came behind them would not be answered in time.
         """
         repeated = self._seen.find_repeated(event)
         if repeated is not None:
@@ -103,6 +106,8 @@ class Committer:
             return Stored("duplicate", repeated.id, repeated, is_new=False)
         caller = _Caller(event)
         with self._condition:
+            if self._is_held_up:
+                raise Unavailable("a commit is taking too long", retry_after=_RETRY_AFTER)
             self._queue.append(caller)
             self._wake()
         if not caller.wait(self._caller_wait_s):
@@ -135,6 +140,7 @@ class Committer:
 
     def _withdraw(self, caller: _Caller) -> None:
         with self._condition:
+            self._is_held_up = self._is_busy
             if caller in self._queue:
                 self._queue.remove(caller)
 
@@ -146,10 +152,14 @@ class Committer:
                 callers, copies = self._take(), self._copies
                 if not callers and not copies:
                     return
-                self._copies = Counter()
-            self._commit(callers)
-            copies.update(busy)
-            busy = self._count(copies)
+                self._copies, self._is_busy = Counter(), True
+            try:
+                self._commit(callers)
+                copies.update(busy)
+                busy = self._count(copies)
+            finally:
+                with self._condition:
+                    self._is_busy = self._is_held_up = False
 
     def _take(self) -> list[_Caller]:
         taken: list[_Caller] = []

@@ -116,6 +116,27 @@ def test_an_event_alone_waits_for_no_timer(committer: Committer, inbox: Inbox) -
     assert [len(batch) for batch in inbox.batches] == [1, 1, 1]
 
 
+def test_while_a_commit_holds_everybody_up_nobody_else_waits_for_it(inbox: Inbox) -> None:
+    """F19: no hanging threads; those that a frozen database held would keep the others from their 503."""
+    committer = Committer(
+        inbox.store, count_copies=inbox.count, on_commit=inbox.ring, caller_wait=timedelta(milliseconds=20)
+    )
+    inbox.go_on.clear()
+    with pytest.raises(Unavailable, match="not stored in time"):
+        committer.submit(an_event(header_id="m1"))
+
+    committer._caller_wait_s = 60
+    with pytest.raises(Unavailable, match="taking too long"):
+        committer.submit(an_event(header_id="m2"))
+
+    inbox.go_on.set()
+    while committer._is_busy:
+        threading.Event().wait(0.001)
+    assert committer.submit(an_event(header_id="m3")).status == "accepted"
+    committer.stop()
+    assert inbox.batches == [["m1"], ["m3"]]
+
+
 def test_only_what_was_seen_committed_answers_a_repeat(committer: Committer, inbox: Inbox) -> None:
     inbox.store, whole = lambda _events: (_ for _ in ()).throw(Unavailable()), inbox.store  # type: ignore[method-assign,assignment]
     committer._store = inbox.store
