@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jobs.clock import FakeClock
-from jobs.core.observations import JobError, Progress
+from jobs.core.observations import JobError, Json, Progress
 from jobs.core.states import JobState
 from jobs.net.http import HttpClient
 from jobs.providers.declarative import DeclarativeProvider
@@ -130,7 +130,7 @@ def test_links_are_texts_or_objects_and_end_when_the_provider_says_so_first() ->
 def test_a_run_may_stand_inside_an_event() -> None:
     sections = f'{WEBHOOK}run = "data.job"\ndelivery_id = "event"\ntoken = "data.ref"\nonly_if = "type == \'job\'"\n'
     reader = adapter('output = "result"', sections)
-    run = {"id": 7, "status": "done", "result": {"a": 1}}
+    run: Json = {"id": 7, "status": "done", "result": {"a": 1}}
 
     told = reader.read_webhook({"type": "job", "event": "e-1", "data": {"job": run, "ref": "tok"}}, {})
     other = reader.read_webhook({"type": "billing", "event": "e-2", "data": {"job": run}}, {})
