@@ -139,7 +139,8 @@ class ProviderConfig(BaseModel):
 
     adapter: str
     base_url: Annotated[str, AfterValidator(check_web_url)]
-    tenant: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    # As a key may name it (jobs.services.keys); any other would serve nobody.
+    tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
     api_token: SecretStr | None = None
     webhook_scheme: str
     webhook_secrets: tuple[Secret, ...] = Field((), repr=False)

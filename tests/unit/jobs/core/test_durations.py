@@ -112,3 +112,9 @@ def test_no_text_breaks_a_reader(text: str) -> None:
             read(text)
         except ValueError:
             continue
+
+
+@pytest.mark.parametrize("text", ["0.9/d", "0.000000000000000001/d"])
+def test_a_rate_that_would_never_send_is_refused_in_favour_of_a_pause(text: str) -> None:
+    with pytest.raises(ValueError, match="pause it"):
+        parse_rate(text)
