@@ -60,7 +60,7 @@ class OpenAIProvider:
     def submit(self, request: SubmitRequest) -> Report:
         """See the port."""
         body = dict(request.input)
-        kind = self._kind or kind_of_input(body)
+        kind = kind_of_input(body, only=self._kind)
         body.pop("kind", None)
         metadata = body.get("metadata") or {}
         if not isinstance(metadata, Mapping):
@@ -103,7 +103,7 @@ class OpenAIProvider:
 
     def _place(self, address: str) -> tuple[Kind, str]:
         named, _, run = address.rpartition("/")
-        kind = KINDS.get(named) or kind_of_run(run) or self._kind
+        kind = self._kind or KINDS.get(named) or kind_of_run(run)
         if kind is None:
             raise Gone("its id says neither batch, response nor fine-tuning job")
         return kind, run

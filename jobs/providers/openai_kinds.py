@@ -21,6 +21,7 @@ class Kind:
     """One kind of run.
 
     Attributes:
+        name: As an entry or an input says it.
         path: Where it is submitted; its runs stand below.
         id_prefix: What the ids of its runs begin with.
         event_prefix: What the types of its events begin with.
@@ -34,6 +35,7 @@ class Kind:
         fixed: Fields of a submit that it may not.
     """
 
+    name: str
     path: str
     id_prefix: str
     event_prefix: str
@@ -47,13 +49,21 @@ class Kind:
     fixed: Mapping[str, Json] = field(default_factory=dict)
 
 
-def kind_of_input(inputs: Mapping[str, Json]) -> Kind:
+def kind_of_input(inputs: Mapping[str, Json], *, only: Kind | None) -> Kind:
     """The kind of a submit.
 
+    Args:
+        inputs: Of the job.
+        only: The kind this account is kept to; None: any.
+
     Raises:
-        Refused: ``kind`` is none of ours. Nothing was sent.
+        Refused: ``kind`` is none of ours, or not the account's. Nothing was sent.
     """
     named = inputs.get("kind")
+    if only is not None and (named is None or named == only.name):
+        return only
+    if only is not None:
+        raise Refused(f"this account is kept to kind {only.name}; input.kind says otherwise", code="invalid_input")
     if named is None:
         named = "batch" if "input_file_id" in inputs else "fine-tune" if "training_file" in inputs else "response"
     if not isinstance(named, str) or named not in KINDS:
@@ -170,6 +180,7 @@ def _list_of(value: object) -> list[Json]:
 # The table -----------------------------------------------------------------------------------------------
 
 BATCH = Kind(
+    name="batch",
     path="/batches",
     id_prefix="batch_",
     event_prefix="batch.",
@@ -190,6 +201,7 @@ BATCH = Kind(
 )
 
 RESPONSE = Kind(
+    name="response",
     path="/responses",
     id_prefix="resp_",
     event_prefix="response.",
@@ -210,6 +222,7 @@ RESPONSE = Kind(
 )
 
 FINE_TUNE = Kind(
+    name="fine-tune",
     path="/fine_tuning/jobs",
     id_prefix="ftjob-",
     event_prefix="fine_tuning.job.",
@@ -227,5 +240,5 @@ FINE_TUNE = Kind(
     filters_metadata=True,
 )
 
-#: Every kind by the name that an entry or an input gives it.
-KINDS: Mapping[str, Kind] = {"batch": BATCH, "response": RESPONSE, "fine-tune": FINE_TUNE}
+#: Every kind by its name.
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (BATCH, RESPONSE, FINE_TUNE)}

@@ -183,7 +183,7 @@ class Provider(Protocol):
         ...
 
     def status(self, provider_job_id: str) -> Report:
-        """Reads a run.
+        """Reads a run, by its address (see :meth:`Capabilities.address`).
 
         Raises:
             Transient: No usable answer: judged by shape, never by the status line alone.
@@ -192,7 +192,7 @@ class Provider(Protocol):
         ...
 
     def cancel(self, provider_job_id: str) -> Report | None:
-        """Asks the provider to end a run; returns its answer where that names the run's state.
+        """Asks the provider to end a run, by its address; returns its answer where that names the run's state.
 
         Raises:
             Transient: No usable answer.

@@ -13,6 +13,8 @@ What is known, and how well:
   after the end, 600 submits a minute: vendor documentation.
 - No idempotency key: none found. Its list names neither our callback URL nor anything else of ours, so a submit
   whose answer is lost is found by the token in its callback URL, or by a person.
+- A callback without https is refused: guessed, so Replicate is told none on a machine without a public address, and
+  polls bring the job home.
 - A cancel that comes too late: guessed to answer 4xx or the prediction as it ended; either is taken.
 """
 
@@ -63,7 +65,7 @@ class ReplicateProvider:
     def submit(self, request: SubmitRequest) -> Report:
         """See the port."""
         path, body = _order(request.input)
-        told = {"webhook": request.callback_url, "webhook_events_filter": _EVENTS}
+        told = callback_fields(request.callback_url, provider_url=self._calls.url)
         prediction = self._calls.submit(path, body=dump({**body, **told}))
         report = _report({**prediction, "id": accepted_id(prediction, "id")})
         return replace(report, state=None, error=None) if is_ended(report) else report
@@ -92,6 +94,13 @@ class ReplicateProvider:
         if answers.id_of(body.get("id")) is None or "status" not in body:
             return WebhookReport(None, ignored_because="is no prediction")
         return WebhookReport(_report(body))
+
+
+def callback_fields(callback_url: str, *, provider_url: str) -> dict[str, Json]:
+    """Where a submit asks to be called back; nothing where Replicate itself would be given an address without https."""
+    if provider_url.startswith("https://") and not callback_url.startswith("https://"):
+        return {}
+    return {"webhook": callback_url, "webhook_events_filter": _EVENTS}
 
 
 def _order(inputs: Mapping[str, Json]) -> tuple[str, dict[str, Json]]:

@@ -16,6 +16,7 @@ from jobs.core.observations import Link
 from jobs.core.states import JobState
 from jobs.providers.links import files_in, urls_in
 from jobs.providers.port import AlreadyFinished, Gone, Refused, SubmitRequest
+from jobs.providers.replicate import callback_fields
 from tests.contract.queue_cases import BATCH, REPLICATE, RESPONSE, TUNING
 from tests.contract.vendor_cases import CALLBACK, KEY, TOKEN, Case
 from tests.contract.vendor_server import Lost, Reply, Says, Vendor, vendor
@@ -83,6 +84,18 @@ def test_replicate_is_not_asked_for_nothing(open_vendor: Open, inputs: object) -
 
     assert caught.value.code == "invalid_input"
     assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "callback", "is_told"),
+    [
+        ("https://api.replicate.com", "https://me.example/w", True),
+        ("https://api.replicate.com", "http://127.0.0.1:8000/w", False),
+        ("http://127.0.0.1:9000/replicate", "http://127.0.0.1:8000/w", True),
+    ],
+)
+def test_replicate_is_told_no_callback_that_it_would_refuse(url: str, callback: str, is_told: bool) -> None:
+    assert bool(callback_fields(callback, provider_url=url)) is is_told
 
 
 def test_replicate_trainings_are_read_and_canceled_where_trainings_are(open_vendor: Open) -> None:
@@ -377,6 +390,17 @@ def test_openai_is_not_asked_for_what_it_is_not(open_vendor: Open, inputs: objec
         server.adapter.submit(a_request(inputs))
 
     assert server.asked == []
+
+
+def test_an_account_kept_to_one_kind_takes_no_other(open_vendor: Open) -> None:
+    server = opened(open_vendor, Says(RESPONSE.accepted), Says(RESPONSE.shows("queued")), kind="response")
+
+    with pytest.raises(Refused, match="kept to kind response"):
+        server.adapter.submit(a_request({**BATCH.input, "kind": "batch"}))
+    server.adapter.submit(a_request({**RESPONSE.input, "kind": "response"}))
+    server.adapter.status(server.adapter.capabilities.address("resp_1", {"kind": "batch"}))
+
+    assert [asked.line for asked in server.asked] == ["POST /responses", "GET /responses/resp_1"]
 
 
 def test_openai_takes_sixteen_pairs_of_metadata_and_ours_gives_way(open_vendor: Open) -> None:
