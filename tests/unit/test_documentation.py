@@ -25,7 +25,7 @@ from jobs.core.events import EventType
 from jobs.core.observations import ReviewReason
 from jobs.core.signatures import SCHEMES
 from jobs.core.states import TERMINAL, TRANSITIONS
-from jobs.handlers import HandlerRegistry
+from jobs.handlers import Handler, HandlerRegistry
 from jobs.services.redrivers import REDRIVERS
 from jobs.storage.database import Database
 from tests.fakes.runtime import a_runtime
@@ -356,14 +356,12 @@ def test_the_readme_is_short() -> None:
 
 @pytest.mark.parametrize("source", ["README.md", "docs/howto/receive_webhooks.md", "docs/howto/handle_events.md"])
 def test_a_toml_sample_loads(source: str, tmp_path: Path) -> None:
-    (sample,) = blocks((ROOT / source).read_text(), "toml")
-    file = tmp_path / "homing.toml"
-    file.write_text(sample)
     secrets = {"RENDERS_TOKEN": "t", "RENDERS_WEBHOOK_SECRET": "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTA="}
 
-    configuration = load({"HOMING_CONFIG": str(file), **secrets})
-
-    assert configuration.warnings == ()
+    for number, sample in enumerate(blocks((ROOT / source).read_text(), "toml")):
+        file = tmp_path / f"homing-{number}.toml"
+        file.write_text(sample)
+        assert load({"HOMING_CONFIG": str(file), **secrets}).warnings == ()
 
 
 def test_every_sample_of_the_page_of_providers_loads(tmp_path: Path) -> None:
@@ -404,3 +402,15 @@ def test_the_handlers_of_the_readme_register(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_handlers_of_the_how_to_register(monkeypatch: pytest.MonkeyPatch) -> None:
     for sample in blocks(page("howto/handle_events.md"), "python"):
         assert list(register(sample, monkeypatch).wanting("job.succeeded", "renders")) or "job.failed" in sample
+
+
+def test_the_handlers_of_events_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = blocks(page("howto/receive_webhooks.md"), "python")
+
+    names = {"payments", "mail"}
+    found = {name for sample in samples for name in names if list(wanted(sample, name, monkeypatch))}
+    assert found == names
+
+
+def wanted(sample: str, provider: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Handler]:
+    return register(sample, monkeypatch).wanting("webhook.received", provider)

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from jobs.broker import DRAIN
-from jobs.core.errors import JobsError, SignatureError
+from jobs.core.errors import Conflict, JobsError, SignatureError
 from jobs.services.runtime import ProviderEntry, Runtime
 from webhooks.incoming.admission import Admission, Sent
 from webhooks.incoming.events import NewEvent
@@ -37,9 +37,12 @@ def recheck(runtime: Runtime, admission: Admission, name: str) -> dict[str, Any]
         them (``accepted``, ``duplicate``, ``conflict``, ``ignored``, ``quarantined``).
 
     Raises:
-        Unavailable: The provider has no secret, or its key set or the database is away.
+        Conflict: The provider has no secret to hold anything against.
+        Unavailable: Its key set, or the database, is away.
     """
     entry = runtime.provider(name)
+    if entry.config.key_set_url is None and not entry.config.webhook_secrets:
+        raise Conflict(f"provider {name!r} has no webhook secret to hold its requests against")
     admission.secrets_of(entry)
     counts: Counter[str] = Counter()
     for rows in _batches(runtime, name):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from jobs.broker import DRAIN
 from jobs.clock import FakeClock
-from jobs.core.errors import Unavailable
+from jobs.core.errors import Conflict
 from jobs.core.signatures import parse_secrets, sign
 from jobs.services.keys import Role, create_key
 from jobs.services.runtime import ProviderEntry
@@ -178,7 +178,7 @@ def test_an_unusable_body_is_quarantined_in_the_inbox_as_it_would_have_been(wron
 
 
 def test_a_provider_without_a_secret_cannot_be_rechecked(world: World) -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(Conflict):
         recheck(world.runtime, world.intake.admission, "silent")
 
 
@@ -331,4 +331,4 @@ def test_the_api_rechecks_and_counts(wrong: World) -> None:
 def test_a_recheck_is_an_admins_to_ask_for(wrong: World) -> None:
     assert ask(wrong, "renders", role=Role.OPERATOR).status == 403
     assert ask(wrong, "nobody").status == 404
-    assert ask(wrong, "silent").status == 503
+    assert ask(wrong, "silent").status == 409
