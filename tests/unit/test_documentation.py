@@ -36,7 +36,7 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
 #: Reasons that nothing in this release gives.
-LATER_REVIEWS = {ReviewReason.BUDGET, ReviewReason.COMPENSATION_FAILED}
+LATER_REVIEWS = {ReviewReason.COMPENSATION_FAILED}
 
 
 def page(name: str) -> str:
