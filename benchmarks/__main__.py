@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ack, drain, duplicates, idle, latency, memory, sweep
+from benchmarks import ack, drain, duplicates, idle, latency, memory, polling, sweep
 from benchmarks.benchmark import Benchmark, Result
 from benchmarks.machine import describe
 from benchmarks.plot import picture
@@ -25,6 +25,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     drain.BENCHMARK,
     latency.BENCHMARK,
     sweep.BENCHMARK,
+    polling.BENCHMARK,
     idle.BENCHMARK,
     memory.BENCHMARK,
 )
