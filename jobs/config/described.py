@@ -44,8 +44,9 @@ def read_described(
     """
     secrets = {**own, **_read_secrets(entry.get("secrets", {}), where=where, resolve=resolve, faults=faults)}
     for name, text in secrets.items():
-        if text is not None and not text.isprintable():
-            faults.append(f"{where}.secrets.{name} holds a line break or another control character")
+        if text is not None and not (text.isascii() and text.isprintable()):
+            key = {TOKEN: "api_token", WEBHOOK: "webhook_secrets"}[name] if name in own else f"secrets.{name}"
+            faults.append(f"{where}.{key} holds a line break or another character that no header can carry")
     return read_mapping(entry, where=where, secrets=secrets, scheme=scheme, faults=faults)
 
 

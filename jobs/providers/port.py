@@ -78,6 +78,7 @@ class SubmitRequest:
     idempotency_key: str
     token: str
     callback_url: str
+    job_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,7 @@ def _request(runtime: Runtime, submit: Submit) -> SubmitRequest:
         input=submit.work.job["input"],
         idempotency_key=submit.attempt["idempotency_key"],
         token=token,
+        job_id=submit.work.job_id,
         callback_url=f"{runtime.settings.public_url}/webhooks/{submit.work.entry.name}/{token}",
     )
 

@@ -49,7 +49,9 @@ def read_webhook(table: Table, *, status: Status | None, run_id: Query | None, s
     if shape is None or status is None or job_id is None:
         return None
     is_hint = scheme in _UNBOUND_SCHEMES or not _says_as_much(shape, status.run)
-    return Webhook(job_id, shape, delivery_id, only_if, token, is_hint if trust is None else trust == "hint")
+    if trust is not None:
+        is_hint = trust == "hint"
+    return Webhook(job_id, shape, delivery_id, only_if, token, is_hint, is_trusted=trust == "state")
 
 
 def _read_event_shape(table: Table, *, status: Status | None, run: Query | None, urls: Query | None) -> RunShape | None:

@@ -117,6 +117,7 @@ class RunShape:
         error_code: a stable word for it.
         progress_max: what `progress` counts up to.
         urls: where its result files are: texts, or objects with `url` and perhaps more.
+        reference: our token or key, where the provider names it with the run.
     """
 
     state: Query
@@ -130,6 +131,7 @@ class RunShape:
     progress_message: Query | None = None
     cost: Query | None = None
     urls: Query | None = None
+    reference: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class Webhook:
         only_if: over the event: whether it is of interest.
         token: over the event: our attempt's token, where the provider carries it there.
         is_hint: whether an event only says "look".
+        is_trusted: whether even a success that lacks its result is believed.
     """
 
     job_id: Query
@@ -183,6 +186,7 @@ class Webhook:
     only_if: Query | None = None
     token: Query | None = None
     is_hint: bool = False
+    is_trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

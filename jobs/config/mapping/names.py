@@ -11,17 +11,20 @@ from jobs.core.templates import Hole, Template
 #: What each name holds; None: whatever a job's input holds.
 _INNER: Mapping[str, frozenset[str] | None] = {
     "input": None,
-    "job": frozenset({"provider_job_id", "address"}),
+    "job": frozenset({"id", "provider_job_id", "address"}),
     "attempt": frozenset({"token", "key"}),
     "callback_url": frozenset(),
 }
 #: What is known when a section's request is made, beside secrets and values.
 _KNOWN_IN: Mapping[str, frozenset[str]] = {
-    "submit": frozenset({"input", "attempt", "callback_url"}),
+    "submit": frozenset({"input", "job", "attempt", "callback_url"}),
     "search": frozenset({"attempt"}),
     "status": frozenset({"job"}),
     "cancel": frozenset({"job"}),
 }
+#: What `job` holds: our id before the run has one of its own, the run's afterwards.
+_JOB = {"submit": frozenset({"id"})}
+_JOB_LATER = frozenset({"provider_job_id", "address"})
 _TABLES = {"secret": "secrets"}
 #: Secrets that have keys of their own in an entry.
 _OWN_KEYS = {"token": "api_token", "webhook": "webhook_secrets"}
@@ -72,11 +75,18 @@ class Names:
         if inner is None:
             return f"write {name}.<name>"
         if held is None or inner in held:
-            return None
+            return self._job_fault(inner) if name == "job" else None
         table = _TABLES.get(name, name)
         own = f"; set {_OWN_KEYS[inner]}" if name == "secret" and inner in _OWN_KEYS else ""
         known = f"; {table} has {_listed(sorted(held))}" if held else f"; {table} is empty"
         return f"{name}.{inner} is unknown{own or suggestion(inner, held) or known}"
+
+    def _job_fault(self, inner: str) -> str | None:
+        known = _JOB.get(self.section or "", _JOB_LATER)
+        if inner in known:
+            return None
+        names = _listed(f"job.{each}" for each in sorted(known))
+        return f"job.{inner} is not known in {self.section}; known there: {names}"
 
 
 def _shown(hole: Hole) -> str:

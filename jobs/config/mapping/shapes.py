@@ -12,7 +12,9 @@ from jobs.config.mapping.table import Table
 from jobs.core.queries import Query
 from jobs.core.states import JobState
 
-_QUERIES = ("state", "failed_if", "error", "error_code", "output", "progress", "progress_message", "cost")
+_QUERIES = (
+    "state", "failed_if", "error", "error_code", "output", "progress", "progress_message", "cost", "reference",
+)  # fmt: skip
 _EXAMPLE = 'states = { running = ["processing"], succeeded = ["done"], failed = ["error"] }'
 
 

@@ -210,7 +210,14 @@ class DeclarativeProvider:
         if word_of(webhook.run, event) is None:
             return WebhookReport(None, delivery_id, ignored_because="names no status")
         report = read_run(webhook.run, event, run=run, artifacts=self._mapping.artifacts, now=self._clock.now())
-        return WebhookReport(report, delivery_id, token=token)
+        return WebhookReport(report, delivery_id, token=token, is_hint=self._lacks_its_result(report))
+
+    def _lacks_its_result(self, report: Report) -> bool:
+        """Whether a success comes without what a status read would bring: believed so, the result would be lost."""
+        webhook, run = self._mapping.webhook, self._mapping.status.run
+        if report.state is not JobState.SUCCEEDED or webhook is None or webhook.is_trusted:
+            return False
+        return (run.output is not None and report.output is None) or (run.urls is not None and not report.links)
 
 
 def _check_open(report: Report) -> None:
@@ -243,6 +250,7 @@ def capabilities_of(mapping: ProviderMapping) -> Capabilities:
 def _of_request(request: SubmitRequest) -> Values:
     return {
         "input": dict(request.input),
+        "job": {"id": request.job_id},
         "attempt": {"token": request.token, "key": request.idempotency_key},
         "callback_url": request.callback_url,
     }

@@ -48,6 +48,7 @@ def read_run(shape: RunShape, document: object, *, run: str | None, artifacts: A
         error=_error(shape, document) if state is JobState.FAILED else None,
         links=tuple(_links(_found(shape.urls, document), artifacts=artifacts, now=now)),
         cost=answers.cost_of(_found(shape.cost, document)),
+        reference=answers.id_of(_found(shape.reference, document)),
     )
 
 

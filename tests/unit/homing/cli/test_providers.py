@@ -106,3 +106,107 @@ def test_check_of_an_unknown_name_suggests_the_right_one(run: Run, configured: F
 
     assert ended.code == 2
     assert "did you mean sim?" in ended.err
+
+
+DESCRIBED = """
+[providers.acme]
+adapter = "declarative"
+base_url = "{url}"
+[providers.acme.submit]
+call = "POST /jobs"
+id = "id"
+[providers.acme.status]
+call = "GET /jobs/${{job.provider_job_id}}"
+state = "status"
+states = {{ succeeded = ["done"] }}
+"""
+
+
+def test_check_says_what_a_description_lets_homing_assume(run: Run, api: FakeApi, tmp_path: Path) -> None:
+    (tmp_path / "homing.toml").write_text(DESCRIBED.format(url=api.url), encoding="utf-8")
+    api.on("GET /", {})
+
+    ended = run("providers", "check", "--json")
+
+    details = {check["check"]: check["detail"] for check in ended.document["checks"]}
+    assert ended.code == 0
+    assert "a lost answer to a submit waits for a webhook or a person" in details["description"]
+    assert "runs cannot be canceled" in details["description"]
+    assert "jobs come home by poll" in details["secrets"]
+
+
+def test_check_names_every_mistake_of_a_description_with_its_line(run: Run, tmp_path: Path) -> None:
+    text = DESCRIBED.format(url="http://h").replace("done", "").replace("/jobs/", "jobs/").replace('id = "id"', "")
+    (tmp_path / "homing.toml").write_text(text, encoding="utf-8")
+
+    ended = run("providers", "check")
+
+    assert ended.code == 2
+    places = [line.split("homing.toml:")[1].split(" ")[:2] for line in ended.err.splitlines() if "homing.toml" in line]
+    assert places == [
+        ["5:", "providers.acme.submit.id"],
+        ["9:", "providers.acme.status.call"],
+        ["11:", "providers.acme.status.states.succeeded[0]"],
+    ]
+
+
+def test_recheck_says_what_came_in(run: Run, api: FakeApi) -> None:
+    found = {"provider": "sim", "checked": 5, "taken": 3, "duplicate": 1, "refused": 2}
+    api.on("POST /v1/providers/sim/recheck", found)
+
+    assert "5 checked, 3 taken in (1 of them known already), 2 refused again" in run("providers", "recheck", "sim").out
+    assert run("providers", "recheck", "sim", "--json").document == found
+
+
+def entry_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "homing.toml").write_text(f'[providers.sender]\nadapter = "events"\n{text}', encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "scheme", ["stripe", "elevenlabs", "hmac-body", "hmac-timestamp-body", "slack", "cloudinary", "shared-secret"]
+)
+def test_check_signs_as_each_scheme_does(
+    run: Run, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setenv("HOMING_PUBLIC_URL", api.url)
+    entry_file(tmp_path, f'webhook_scheme = "{scheme}"\nwebhook_secrets = ["a-secret-of-its-own"]\n')
+    api.on("POST /webhooks/sender", {"status": "ignored"})
+
+    ended = run("providers", "check", "--json")
+
+    assert [check["check"] for check in ended.document["checks"]] == ["configuration", "secrets", "self-test"]
+    assert ended.code == 0
+
+
+def test_check_signs_the_url_for_twilio(
+    run: Run, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOMING_PUBLIC_URL", api.url)
+    entry_file(tmp_path, 'webhook_scheme = "twilio"\nwebhook_secrets = ["a-secret-of-its-own"]\n')
+    api.on("POST /webhooks/sender", {"status": "ignored"})
+
+    assert run("providers", "check").code == 0
+    assert "bodySHA256" in api.asked[-1].query
+
+
+def test_check_cannot_sign_with_a_public_key_and_does_not_try(run: Run, tmp_path: Path) -> None:
+    entry_file(tmp_path, 'webhook_secrets = ["whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="]\n')
+
+    ended = run("providers", "check", "--json")
+
+    assert [check["check"] for check in ended.document["checks"]] == ["configuration", "secrets"]
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(("answer", "code"), [({"keys": []}, 1), (None, 1), ("<html>", 1)])
+def test_check_looks_for_the_keys_a_sender_publishes(
+    run: Run, api: FakeApi, tmp_path: Path, answer: object, code: int
+) -> None:
+    entry_file(tmp_path, f'webhook_scheme = "fal"\njwks_url = "{api.url}/jwks"\n')
+    if answer is not None:
+        api.on("GET /jwks", answer)
+    assert run("providers", "check").code == code
+
+    key = {"kty": "OKP", "crv": "Ed25519", "x": "1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4"}
+    api.answers["GET /jwks"] = [(200, {"keys": [key]})]
+    assert run("providers", "check").code == 0

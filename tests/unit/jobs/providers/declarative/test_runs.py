@@ -160,6 +160,26 @@ def test_an_event_is_believed_where_it_brings_what_a_read_would(webhook: str, is
     assert adapter('output = "result"', WEBHOOK + webhook).capabilities.webhook_is_hint is is_hint
 
 
+@pytest.mark.parametrize(
+    ("event", "trust", "is_hint"),
+    [
+        ({"status": "done", "result": {"a": 1}}, "", False),
+        ({"status": "done"}, "", True),
+        ({"status": "done", "result": None}, "", True),
+        ({"status": "done"}, 'trust = "state"', False),
+        ({"status": "error"}, "", False),
+    ],
+)
+def test_a_success_without_its_result_is_a_reason_to_look(event: dict[str, Json], trust: str, is_hint: bool) -> None:
+    reader = adapter('output = "result"', f'{WEBHOOK}run = "@"\n{trust}')
+
+    assert reader.read_webhook({"id": "p-1", **event}, {}).is_hint is is_hint
+
+
+def test_a_run_that_names_what_we_called_it_proves_that_it_is_ours() -> None:
+    assert read({"status": "done", "labels": {"ref": "tok"}}, 'reference = "labels.ref"').reference == "tok"
+
+
 def test_an_unsigned_event_is_only_a_reason_to_look() -> None:
     text = f'{BASE}{STATES}[providers.acme.webhook]\nscheme = "none"\nrun = "@"\n'
 
