@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from jobs.config.faults import suggestion
 from jobs.config.loading import Configuration
 from jobs.core.errors import ConfigError, JobsError
 from jobs.core.signatures import SCHEMES, verify
+from jobs.core.signatures.key_sets import parse_key_set
 from jobs.core.signatures.scheme import Outgoing
 from jobs.net.http import HttpClient
 from jobs.services.runtime import ProviderEntry
@@ -25,6 +27,7 @@ SELF_TEST_ID = "evt_homing_self_test"
 #: An event that names no job, marked as a test: it is stored as ignored, and a repeat is a duplicate.
 SELF_TEST = {"id": SELF_TEST_ID, "type": "homing.self_test", "livemode": False}
 _BODY = json.dumps(SELF_TEST).encode()
+_SIGNED_QUERY = f"?bodySHA256={hashlib.sha256(_BODY).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,12 @@ def _check(entry: ProviderEntry, receiver: str, clock: Clock) -> Iterator[Result
     yield Result(entry.name, "configuration", ok=True, detail=f"adapter {entry.config.adapter}")
     if entry.config.mapping is not None:
         yield Result(entry.name, "description", ok=True, detail=assumed(entry.adapter.capabilities))
-    yield _secrets(entry, clock)
     client = HttpClient()
     try:
-        yield _reachable(entry, client)
-        if entry.config.webhook_secrets:
+        yield _secrets(entry, clock) if entry.config.key_set_url is None else _key_set(entry, client)
+        if not entry.adapter.capabilities.receives_only:
+            yield _reachable(entry, client)
+        if entry.config.webhook_secrets and entry.config.webhook_secrets[0].can_sign:
             yield _self_test(entry, client, receiver=receiver, clock=clock)
     finally:
         client.close()
@@ -89,19 +93,33 @@ def _secrets(entry: ProviderEntry, clock: Clock) -> Result:
         return Result(entry.name, "secrets", ok=True, detail=f"webhooks by scheme {config.webhook_scheme} have none")
     if not config.webhook_secrets:
         return Result(entry.name, "secrets", ok=False, detail="no webhook_secrets: webhooks are answered 503")
-    for number in range(len(config.webhook_secrets)):
-        verify(
-            config.webhook_scheme,
-            headers=_signed(entry, number, clock),
-            body=_BODY,
-            secrets=config.webhook_secrets,
-            now=clock.now(),
-            options=config.scheme_options,
-        )
+    for number, secret in enumerate(config.webhook_secrets):
+        if secret.can_sign:  # of a public key only its sender can tell whether it is the right one
+            verify(
+                config.webhook_scheme,
+                headers=_signed(entry, number, clock, url=_SIGNED_QUERY),
+                body=_BODY,
+                secrets=config.webhook_secrets,
+                now=clock.now(),
+                options=config.scheme_options,
+                url=_SIGNED_QUERY,
+            )
     token = "with" if config.api_token else "without"
     return Result(
         entry.name, "secrets", ok=True, detail=f"{len(config.webhook_secrets)} for webhooks, {token} api_token"
     )
+
+
+def _key_set(entry: ProviderEntry, client: HttpClient) -> Result:
+    """The keys its sender publishes can be had; until they are, every webhook is answered 503."""
+    url = str(entry.config.key_set_url)
+    try:
+        answer = client.request("GET", url)
+        keys = parse_key_set(answer.body) if answer.is_success else ()
+    except JobsError as error:
+        return Result(entry.name, "secrets", ok=False, detail=f"{url}: {error}")
+    detail = f"{url} has {len(keys)} keys" if keys else f"{url} answered {answer.status}"
+    return Result(entry.name, "secrets", ok=bool(keys), detail=detail)
 
 
 def _reachable(entry: ProviderEntry, client: HttpClient) -> Result:
@@ -114,7 +132,9 @@ def _reachable(entry: ProviderEntry, client: HttpClient) -> Result:
 
 def _self_test(entry: ProviderEntry, client: HttpClient, *, receiver: str, clock: Clock) -> Result:
     url = f"{receiver}/webhooks/{entry.name}"
-    headers = {"Content-Type": "application/json", **_signed(entry, 0, clock)}
+    if entry.config.webhook_scheme == "twilio":  # binds a body that is no form by the URL it is sent to
+        url += _SIGNED_QUERY
+    headers = {"Content-Type": "application/json", **_signed(entry, 0, clock, url=url)}
     try:
         answer = client.request("POST", url, headers=headers, body=_BODY)
     except JobsError as error:
@@ -133,7 +153,7 @@ def _meaning(status: int) -> str:
     return known.get(status, f"answered {status}: is something else in front of the fleet?")
 
 
-def _signed(entry: ProviderEntry, secret: int, clock: Clock) -> dict[str, str]:
+def _signed(entry: ProviderEntry, secret: int, clock: Clock, *, url: str) -> dict[str, str]:
     """Headers of the test event; lower case, as a receiver reads them."""
     message = Outgoing(
         secret=entry.config.webhook_secrets[secret],
@@ -141,6 +161,7 @@ def _signed(entry: ProviderEntry, secret: int, clock: Clock) -> dict[str, str]:
         delivery_id=SELF_TEST_ID,
         at=clock.now(),
         options=entry.config.scheme_options,
+        url=url,
     )
     headers = SCHEMES[entry.config.webhook_scheme].sign(message)
     return {name.lower(): value for name, value in headers.items()}

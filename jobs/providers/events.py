@@ -22,6 +22,8 @@ _CAPABILITIES = Capabilities(
     callback_per_request=False,
     receives_only=True,
 )
+#: What ``homing providers check`` sends, signed like any other: no handler should see it.
+SELF_TEST_TYPE = "homing.self_test"
 _WHY = "this entry only receives events; it runs no jobs"
 
 
@@ -56,6 +58,8 @@ class EventSender:
 
     def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:  # noqa: ARG002 - the port's shape
         """See the port; the body is None where it is no JSON."""
+        if isinstance(body, Mapping) and body.get("type") == SELF_TEST_TYPE:
+            return WebhookReport(None, ignored_because="a self-test of ours")
         found: Json = body
         for name in self._id_path:
             found = found.get(name) if isinstance(found, Mapping) else None

@@ -87,6 +87,8 @@ def _read(adapter: Provider, body: object, headers: Mapping[str, str]) -> Readin
 def _read_notice(adapter: Provider, body: bytes, headers: Mapping[str, str]) -> Reading:
     """Any body will do: it is its receivers who must understand it."""
     said = _said(adapter, json_or_none(body), headers)
+    if said.ignored_because is not None:
+        return Reading(InboxStatus.IGNORED, said.ignored_because)
     delivery_id = said.delivery_id if _is_text(said.delivery_id, _MAX_DELIVERY_ID_CHARS) else None
     return Reading(InboxStatus.ACCEPTED, delivery_id=delivery_id, is_notice=True)
 

@@ -406,3 +406,12 @@ def test_handlers_of_another_sender_are_not_called(lab_with: Callable[..., Lab])
 def test_no_job_can_be_given_to_a_sender_of_events(lab: Lab) -> None:
     with pytest.raises(Unprocessable, match="only receives events"):
         create_job(lab.world.runtime, tenant="acme", body=NewJob(provider="stripe"), key=None)
+
+
+def test_a_self_test_comes_in_and_is_handed_to_nobody(lab: Lab) -> None:
+    from homing.cli.provider_check import SELF_TEST
+
+    assert lab.post("stripe", SELF_TEST).said == "ignored"
+    lab.work()
+
+    assert lab.told() == []
