@@ -35,7 +35,7 @@ class SimulatorConfig:
         search_lag: how long a new run stays out of the search.
         api_token: bearer token its calls must carry; none: open.
         webhook_url: the account's URL, for jobs without a `callback_url`.
-        webhook_scheme: `standard-webhooks`, `stripe` or `hmac-body`.
+        webhook_scheme: one whose secret both sides share, or `none`.
         webhook_secret: in the scheme's form.
         public_url: what result URLs begin with; default: the address it listens on.
         artifact_ttl: how long a result URL is good.
@@ -90,7 +90,7 @@ def _name_faults(config: SimulatorConfig) -> list[str]:
 
 
 def _secret_faults(config: SimulatorConfig) -> tuple[str, ...]:
-    if config.webhook_scheme not in SCHEMES:
+    if config.webhook_scheme not in SCHEMES or not SCHEMES[config.webhook_scheme].takes_secrets:
         return ()
     try:
         parse_secrets(config.webhook_scheme, [config.webhook_secret], where="webhook_secret")

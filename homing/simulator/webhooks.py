@@ -179,7 +179,9 @@ class Sender:
             return {}
 
         def by(secret: str) -> dict[str, str]:
-            return sign(scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at)
+            return sign(
+                scheme, secret=secret, body=delivery.body, delivery_id=delivery.event_id, at=at, url=delivery.url
+            )
 
         if delivery.signing is Signing.TWICE:
             return _both(by(seal.wrong), by(seal.secret))
