@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetPydanticSchema,
     SecretStr,
     field_validator,
     model_validator,
@@ -37,6 +38,8 @@ def _positive(value: timedelta) -> timedelta:
 
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(parse_duration), AfterValidator(_positive)]
 HeaderName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]
+#: Read and checked before (`jobs.config.mapping`); taken as it is.
+Described: TypeAlias = Annotated[ProviderMapping, GetPydanticSchema(lambda _source, handler: handler(object))]
 Rate: TypeAlias = Annotated[float, BeforeValidator(parse_rate)]
 
 
@@ -166,7 +169,7 @@ class ProviderConfig(BaseModel):
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)
     search: Annotated[bool, Field(strict=True)] = True
-    mapping: ProviderMapping | None = Field(None, repr=False)
+    mapping: Described | None = Field(default=None, repr=False)
 
     @field_validator("webhook_secrets", mode="plain")
     @classmethod

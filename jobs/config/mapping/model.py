@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from pydantic_core import core_schema
-
 from jobs.core.queries import Query
 from jobs.core.states import JobState
 from jobs.core.templates import Template
@@ -222,11 +220,6 @@ class ProviderMapping:
     headers: Mapping[str, Template] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     values: Mapping[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
-        """Be taken as it is by an entry: it was read and checked before."""
-        return core_schema.is_instance_schema(cls)
 
     @property
     def calls_back(self) -> bool:
