@@ -18,7 +18,9 @@ from jmespath.exceptions import EmptyExpressionError, JMESPathError, ParseError
 from jmespath.parser import ParsedResult, Parser
 from jmespath.visitor import Options
 
+from jobs.core.errors import Unusable
 from jobs.core.suggestions import did_you_mean
+from jobs.core.text import canonical_json
 
 Node: TypeAlias = Mapping[str, Any]
 
@@ -38,6 +40,8 @@ class _Functions(functions.Functions):
         return next((value for value in values if value is not None), None)
 
 
+#: What may make a number that JSON does not have out of those it has.
+_COMPUTING = frozenset({"to_number", "sum", "avg"})
 _OPTIONS = Options(custom_functions=_Functions())
 
 
@@ -47,6 +51,7 @@ class Query:
 
     text: str
     _parsed: ParsedResult = field(repr=False, compare=False)
+    _computes: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Query:
@@ -64,14 +69,17 @@ class Query:
         except JMESPathError as error:
             raise ValueError(f"is not JMESPath: {error}") from None
         _check_functions(parsed.parsed)
-        return cls(text, parsed)
+        return cls(text, parsed, any(name in _COMPUTING for name, _count in _calls(parsed.parsed)))
 
     def find(self, document: object) -> Any:
         """Return what the document holds there; None where it holds nothing, or not what the expression needs."""
         try:
-            return self._parsed.search(document, options=_OPTIONS)
-        except (JMESPathError, ArithmeticError, TypeError, ValueError, AttributeError, RecursionError):
+            found = self._parsed.search(document, options=_OPTIONS)
+            if self._computes:
+                canonical_json(found)
+        except (JMESPathError, Unusable, ArithmeticError, TypeError, ValueError, AttributeError, RecursionError):
             return None
+        return found
 
     def is_true(self, document: object) -> bool:
         """Whether it holds, as JMESPath counts: null, false, and what is empty do not; 0 does."""

@@ -28,6 +28,10 @@ json_values = st.recursive(
         ("first(a, b)", {"b": 0}, 0),
         ("omit(input, 'a')", {"input": [1]}, None),
         ("length(error)", {"error": 5}, None),
+        ("to_number(a)", {"a": "1.5"}, 1.5),
+        ("to_number(a)", {"a": "nan"}, None),
+        ("{x: [to_number(a)]}", {"a": "-inf"}, None),
+        ("sum(a)", {"a": [1.7e308, 1.7e308]}, None),
     ],
 )
 def test_a_query_finds_a_value_or_nothing(expression: str, document: object, found: object) -> None:

@@ -108,7 +108,7 @@ def test_the_description_of_the_contract_is_taken(tmp_path: Path) -> None:
         ("${input.prompt}", "${attempt.id}", "attempt.id is unknown"),
         ("${input.prompt}", "${@}", "that is every value at once"),
         ("${input.prompt}", "${input.prompt", "opens ${ at character 1 and never closes it"),
-        ("${input.prompt}", "${job.provider_job_id}", "job.provider_job_id is not known in submit; known there: job.id"),
+        ("${input.prompt}", "${job.provider_job_id}", "job.provider_job_id is not known in submit; known"),
         ("${job.provider_job_id}/cancel", "${input.id}/cancel", "input is not known in cancel"),
         ("reference=${attempt.token}", "reference=${input.ref}", "input is not known in search"),
         ("${secret.token}", "${input.token}", "input is not known in auth"),
