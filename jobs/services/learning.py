@@ -21,7 +21,7 @@ from jobs.core.standing import RECENT, is_degraded, poll_share
 from jobs.core.states import JobState, is_terminal
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.work import ring_relay
-from jobs.storage.counters import lock_counter, set_counter
+from jobs.storage.counters import lock_counter, read_counter, set_counter
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.learned import (
@@ -74,13 +74,16 @@ def learn(runtime: Runtime, limit: int, *, premise: Premise = always) -> int:
     Raises:
         Stale: The premise failed.
     """
+    with runtime.database.read() as tx:
+        after = read_counter(tx, _CURSOR)
+        rows = list_steps_after(tx, after, until=tx.now - _SETTLED_AFTER, limit=limit)
+    if not rows:
+        return 0
+    ends = [_end_of(row) for row in rows if _is_end(row)]
     with runtime.database.write() as tx:
         premise(tx)
-        after = lock_counter(tx, _CURSOR)
-        rows = list_steps_after(tx, after, until=tx.now - _SETTLED_AFTER, limit=limit)
-        if not rows:
-            return 0
-        ends = [_end_of(row) for row in rows if _is_end(row)]
+        if lock_counter(tx, _CURSOR) != after:
+            return 0  # somebody else has learned from them
         _learn_durations(tx, ends)
         event_ids = _learn_standings(tx, runtime, ends)
         set_counter(tx, _CURSOR, rows[-1]["id"])

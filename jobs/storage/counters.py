@@ -21,6 +21,12 @@ def lock_counter(tx: Transaction, name: str) -> int:
     return value or 0
 
 
+def read_counter(tx: Transaction, name: str) -> int:
+    """The counter's value, not locked; 0 where it has never counted."""
+    found = tx.row(sa.select(counters.c.value).where(counters.c.name == name))
+    return 0 if found is None else int(found["value"])
+
+
 def set_counter(tx: Transaction, name: str, value: int) -> None:
     """Writes the value of a counter that this transaction has locked."""
     tx.execute(sa.update(counters).where(counters.c.name == name).values(value=value))

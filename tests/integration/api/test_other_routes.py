@@ -13,6 +13,7 @@ from jobs.storage.accounts import lock_account, update_account
 from jobs.storage.database import Database
 from jobs.storage.dead_letters import dead_letter
 from jobs.storage.jobs import get_job
+from jobs.storage.learned import put_standing
 from tests.factories import T, new_job, seen
 from tests.fakes.broker import RecordingBroker
 from tests.integration.api.conftest import TENANT, Api, a_body
@@ -195,6 +196,24 @@ def test_providers_show_how_they_are_doing(api: Api, runtime: Runtime, database:
     assert (private["name"], private["home_by"], private["jobs"]["succeeded"]) == ("private", {"webhook": 1}, 1)
     assert (renders["name"], renders["backlog"], renders["home_by"]) == ("renders", 1, {})
     assert renders["blocked_until"] == "2026-01-01T00:00:00.000000Z"
+    assert renders["spend"] == {"currency": "USD", "today": 0.0, "month": 0.0, "budget": None, "exhausted": False}
+
+
+def test_providers_show_how_their_webhooks_fare_and_what_they_cost(
+    api: Api, runtime: Runtime, database: Database
+) -> None:
+    job_id = api.submit().json["id"]
+    with database.write() as tx:
+        runtime.observer.observe(tx, job_id, seen(JobState.SUCCEEDED, cost=0.25, at=tx.now))
+        recent = [["webhook", "succeeded", 0.0], ["poll", "failed", 6.0]]
+        put_standing(tx, "renders", recent=recent, degraded_at=T)
+
+    _private, renders = api.get("/v1/providers").json["data"]
+
+    assert (renders["webhook_share"], renders["error_rate"]) == (0.5, 0.5)
+    assert renders["heal_s"] == {"median": 6.0, "worst": 6.0}
+    assert renders["webhooks_degraded_at"] == "2026-01-01T00:00:00.000000Z"
+    assert (renders["spend"]["today"], renders["spend"]["month"]) == (0.25, 0.25)
 
 
 def test_a_provider_is_paused_and_resumed(admin: Api, clock: FakeClock) -> None:

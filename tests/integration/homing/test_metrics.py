@@ -74,6 +74,14 @@ def test_what_waits_for_a_person_is_counted(database: Database) -> None:
     assert samples["homing_dead_letters", "submit"] == 1
 
 
+def test_what_jobs_cost_is_added_up(database: Database) -> None:
+    for _ in range(2):
+        with database.write() as tx:
+            an_observer().observe(tx, insert_test_job(tx)["id"], seen(provider_job_id=None, cost=0.25))
+
+    assert scrape(database)["homing_spend", "USD", "renders"] == 0.5
+
+
 def test_ages_grow(database: Database, clock: FakeClock) -> None:
     with database.write() as tx:
         an_observer().observe(tx, insert_test_job(tx)["id"], seen(JobState.RUNNING, at=clock.now()))

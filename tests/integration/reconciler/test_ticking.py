@@ -291,7 +291,7 @@ def test_every_real_sweep_comes_to_a_good_end_over_an_empty_database(
 
     with capture_logs() as logs:
         done = {**reconciler.tick("due"), **reconciler.tick("inbox"), **reconciler.tick("outbox")}
-        done |= reconciler.tick("handlers")
+        done |= {**reconciler.tick("handlers"), **reconciler.tick("learning")}
 
     assert done == dict.fromkeys(sweeps, Counts())
     assert logs == [], "a sweep that found nothing has nothing to say"

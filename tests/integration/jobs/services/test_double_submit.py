@@ -208,7 +208,7 @@ def test_the_callbacks_token_ends_the_review(database: Database, clock: FakeCloc
 def test_a_key_beyond_its_window_is_not_sent_again(database: Database, clock: FakeClock) -> None:
     """The provider has forgotten the key: the same request would be a new run."""
     entry = {"idempotency_window": timedelta(minutes=10)}
-    flags = {"idempotency": "replay", "search": False, "idempotency_window": timedelta(minutes=10)}
+    flags: dict[str, Any] = {"idempotency": "replay", "search": False, **entry}
     with an_arena(database, clock, faults=NO_FAULTS, entry=entry, **flags) as arena:
         job_id = new_job(arena)
         kill_at_write(arena, 2)(job_id)

@@ -15,6 +15,7 @@ from jobs.services.accounts import read_accounts
 from jobs.services.creation import NewJob, create_job
 from jobs.services.learning import learn
 from jobs.storage.account_schema import durations, provider_standings
+from jobs.storage.counters import raise_counter
 from jobs.storage.database import Database, Transaction
 from jobs.storage.learned import put_samples, put_standing
 from jobs.storage.schema import outbox
@@ -129,6 +130,17 @@ def test_a_row_that_may_not_be_the_last_of_its_moment_waits(stage: Stage) -> Non
     end_by_webhook(stage, 90 * SECOND, model="video")
 
     assert learn(stage.runtime, 500) == 0
+
+
+def test_two_learners_at_once_count_an_end_once(stage: Stage) -> None:
+    end_by_webhook(stage, 90 * SECOND, model="video")
+    stage.clock.advance(10)
+
+    def another_comes_first(tx: Transaction) -> None:
+        raise_counter(tx, "learned_transition", 10_000)
+
+    assert learn(stage.runtime, 500, premise=another_comes_first) == 0
+    assert samples(stage) == []
 
 
 def test_a_sweeper_that_was_overtaken_writes_nothing(stage: Stage) -> None:

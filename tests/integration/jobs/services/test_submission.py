@@ -557,6 +557,28 @@ def test_a_run_to_adopt_that_nobody_knows_fails_the_job(stage: Stage) -> None:
     assert stage.provider.count("submit") == 0
 
 
+def test_an_answer_about_another_run_is_no_adoption(stage: Stage) -> None:
+    run = stage.provider.begin(key="k", token="t").id
+    job_id = adopting(stage, run)
+    stage.provider.script("status", answers(Report("p-other", JobState.SUCCEEDED)))
+
+    assert stage.submit(job_id) == "retry"
+    stage.live(MINUTE)
+
+    assert stage.job(job_id)["provider_job_id"] == run
+    assert stage.provider.count("submit") == 0
+
+
+def test_an_adopted_run_whose_answer_names_no_id_is_the_one_that_was_asked_about(stage: Stage) -> None:
+    run = stage.provider.begin(key="k", token="t").id
+    job_id = adopting(stage, run)
+    stage.provider.script("status", answers(Report(None, JobState.RUNNING)))
+
+    assert stage.submit(job_id) == "accepted"
+
+    assert (stage.job(job_id)["provider_job_id"], stage.job(job_id)["state"]) == (run, "running")
+
+
 def test_a_provider_out_of_reach_delays_an_adoption(stage: Stage) -> None:
     run = stage.provider.begin(key="theirs", token="theirs").id
     stage.provider.script("status", *[raises(Transient("502"))] * 3)

@@ -11,6 +11,7 @@ import pytest
 from jobs.config.loading import Configuration, load
 from jobs.core.errors import ConfigError
 from jobs.core.policy import OnDeadline
+from jobs.core.spending import Budget, Per
 
 WHSEC = "whsec_c2ltdWxhdG9yLWRlbW8tc2VjcmV0LTAwMQ=="
 GOOD = f"""
@@ -225,3 +226,31 @@ def test_client_variables_are_no_fault(load_text: Loader) -> None:
 
 def test_plugins_are_kept_in_order(load_text: Loader) -> None:
     assert load_text('[plugins]\nmodules = ["b.c", "a"]').plugins == ("b.c", "a")
+
+
+def test_a_budget_is_read(load_text: Loader) -> None:
+    text = GOOD + 'budget = { amount = 50, currency = "EUR", per = "month" }\n'
+
+    policy = load_text(text).providers["sim"].policy
+
+    assert (policy.budget, policy.currency) == (Budget(50.0, Per.MONTH), "EUR")
+    assert load_text(GOOD).providers["sim"].policy.budget is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "fault"),
+    [
+        ("{ amount = 50 }", "providers.sim.budget.currency: Field required"),
+        ('{ amount = 0, currency = "USD", per = "day" }', "budget.amount: Input should be greater than 0"),
+        ('{ amount = "50", currency = "USD", per = "day" }', "budget.amount: Input should be a valid number"),
+        ('{ amount = inf, currency = "USD", per = "day" }', "budget.amount: Input should be a finite number"),
+        ('{ amount = 50, currency = "$", per = "day" }', "budget.currency: String should match"),
+        ('{ amount = 50, currency = "USD", per = "week" }', "budget.per: Input should be 'day' or 'month'"),
+        ('{ ammount = 50, currency = "USD", per = "day" }', "budget.ammount is unknown; did you mean amount?"),
+        ("50", "budget"),
+    ],
+)
+def test_a_budget_that_cannot_be_meant_is_refused(load_text: Loader, budget: str, fault: str) -> None:
+    faults = faults_of(lambda: load_text(GOOD + f"budget = {budget}\n"))
+
+    assert any(fault in one for one in faults), faults

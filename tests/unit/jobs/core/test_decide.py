@@ -297,3 +297,26 @@ def test_any_order_loss_or_repetition_of_webhooks_ends_in_the_providers_truth_on
     assert job.review is None
     ends = [event for decision in decisions for event in decision.events if event == f"job.{truth}"]
     assert len(ends) == 1
+
+
+def test_a_cost_that_is_named_after_the_end_is_added_to_it() -> None:
+    first = decide(SUCCEEDED, seen(JobState.SUCCEEDED, source=Source.POLL, cost=0.5))
+    again = decide(first.job, seen(JobState.SUCCEEDED, source=Source.POLL, cost=0.7))
+
+    assert (first.verdict, first.changes, first.events) == (Verdict.REPEATED, {"cost": 0.5}, ())
+    assert (again.verdict, again.changes) == (Verdict.REPEATED, {})
+
+
+def test_the_cost_of_another_end_is_not_the_jobs() -> None:
+    late = replace(GIVEN_UP, late_state=JobState.SUCCEEDED)
+
+    assert decide(late, seen(JobState.SUCCEEDED, cost=0.5)).changes == {}
+
+
+def test_a_job_that_waited_for_a_budget_waits_no_more_once_the_provider_has_it() -> None:
+    held = replace(PENDING, review=ReviewReason.BUDGET)
+
+    decision = decide(held, seen(source=Source.SUBMIT))
+
+    assert decision.events == (EventType.JOB_SUBMITTED, EventType.JOB_REVIEW_RESOLVED)
+    assert decision.job.review is None
