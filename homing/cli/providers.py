@@ -25,7 +25,7 @@ def list_providers(as_json: JsonFlag = False) -> None:
     if as_json:
         print_json(page)
         return
-    columns = ("name", "adapter", "backlog", "home by webhook", "home by poll", "paused since")
+    columns = ("name", "adapter", "backlog", "home by webhook", "home by poll", "spent this month", "paused since")
     print_table(columns, [_row(provider) for provider in page["data"]], empty="homing.toml names no provider")
 
 
@@ -89,5 +89,6 @@ def _row(provider: Document) -> list[str]:
         str(provider["backlog"]),
         str(home_by.get("webhook", 0)),
         str(home_by.get("poll", 0)),
+        f"{provider['spend']['month']:.2f} {provider['spend']['currency']}",
         cell(provider["paused_at"]),
     ]

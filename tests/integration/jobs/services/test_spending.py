@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def observe(stage: Stage, job_id: str, state: JobState, **facts: object) -> None
         stage.runtime.observer.observe(tx, job_id, seen(state, at=tx.now, **facts))
 
 
-def booked(stage: Stage) -> dict[str, float]:
+def booked(stage: Stage) -> dict[str, Any]:
     return {row["day"]: pytest.approx(row["amount"]) for row in stage.rows(spend)}
 
 

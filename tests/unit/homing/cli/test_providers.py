@@ -16,6 +16,7 @@ ACCOUNT = {
     "adapter": "simulator",
     "backlog": 3,
     "home_by": {"webhook": 7, "poll": 2},
+    "spend": {"currency": "USD", "today": 0.5, "month": 12.345, "budget": None, "exhausted": False},
     "paused_at": None,
 }
 
@@ -34,7 +35,7 @@ def test_list_counts_what_came_home_how(run: Run, api: FakeApi) -> None:
 
     shown = run("providers", "list").out
 
-    for part in ("sim", "simulator", "3", "7", "2"):
+    for part in ("sim", "simulator", "3", "7", "2", "12.35 USD"):
         assert part in shown
 
 
