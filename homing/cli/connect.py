@@ -1,4 +1,4 @@
-"""A client of the fleet the environment names."""
+"""Clients of the fleet the environment names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from homing.client.api import ApiClient
+    from homing.client.fleet import Homing
 
 
 @contextmanager
 def connect() -> Iterator[ApiClient]:
-    """Open a client for as long as the block lasts.
+    """Open a client of any route for as long as the block lasts.
 
     Raises:
         ConfigError: no fleet is to be found.
@@ -25,3 +26,14 @@ def connect() -> Iterator[ApiClient]:
         yield client
     finally:
         client.close()
+
+
+def open_fleet() -> Homing:
+    """Return the client that programs use too; it closes itself at the end of a `with` block.
+
+    Raises:
+        ConfigError: no fleet is to be found.
+    """
+    from homing.client.fleet import Homing  # noqa: PLC0415
+
+    return Homing()

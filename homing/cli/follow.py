@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from homing.cli.arguments import JsonFlag, span
-from homing.cli.connect import connect
+from homing.cli.connect import open_fleet
 from homing.screen import Document, console, print_fields, print_json_line, say
 
 if TYPE_CHECKING:
-    from homing.client.api import ApiClient
+    from homing.client.fleet import Homing
 
 Show: TypeAlias = Callable[[Document], None]
 
@@ -31,13 +31,13 @@ def watch(
 ) -> None:
     """Follow a job until it has ended. Exit 0 only if it succeeded; --json prints each change as a line."""
     within_s = span(timeout)
-    with connect() as client:
-        code = follow(client, job, as_json=as_json, each_change=as_json, within_s=within_s)
+    with open_fleet() as fleet:
+        code = follow(fleet, job, as_json=as_json, each_change=as_json, within_s=within_s)
     raise typer.Exit(code)
 
 
 def follow(
-    client: ApiClient,
+    fleet: Homing,
     job_id: str,
     *,
     as_json: bool,
@@ -47,7 +47,7 @@ def follow(
     """Show a job until it has ended.
 
     Args:
-        client: the API.
+        fleet: where it runs.
         job_id: the job.
         as_json: print the last document as JSON, and nothing else to standard output.
         each_change: print a line of JSON for every change, the last one included.
@@ -58,7 +58,8 @@ def follow(
     """
     job: Document = {}
     with _progress(quiet=as_json) as show:
-        for job in client.changes(job_id, within_s=within_s):
+        for changed in fleet.changes(job_id, timeout=within_s):
+            job = dict(changed.document)
             show(job)
             if each_change:
                 print_json_line(job)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from homing.cli.arguments import JsonFlag, Pairs, parse_input, parse_pairs, span
-from homing.cli.connect import connect
+from homing.cli.connect import connect, open_fleet
 from homing.screen import Document, cell, print_fields, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from homing.client.documents import Job
 
 JobId = Annotated[str, typer.Argument(help="The job, job_…", show_default=False)]
 
@@ -42,19 +45,12 @@ def submit(  # noqa: PLR0913, PLR0917 - its options are its arguments
 ) -> None:
     """Send a job to a provider. With --wait: exit 0 only if it succeeded."""
     from homing.cli.follow import follow  # noqa: PLC0415
-    from jobs.ids import new_token  # noqa: PLC0415
 
-    given = {"expected": expected, "deadline": deadline, "adopt": adopt}
-    body: Document = {"provider": provider, "input": parse_input(input_text)}
-    body |= {name: value for name, value in given.items() if value is not None}
-    if metadata:
-        body["metadata"] = parse_pairs(metadata)
-    within_s = span(timeout)
-    with connect() as client:
-        # Without a key of the user's own one is made, so that a lost answer cannot make a second job.
-        job = client.submit(body, key=key or f"cli-{new_token()}")
+    inputs, words, within_s = parse_input(input_text), parse_pairs(metadata or []) or None, span(timeout)
+    with open_fleet() as fleet:
+        job = fleet.submit(provider, inputs, key=key, expected=expected, deadline=deadline, metadata=words, adopt=adopt)
         if wait:
-            raise typer.Exit(follow(client, job["id"], as_json=as_json, within_s=within_s))
+            raise typer.Exit(follow(fleet, job.id, as_json=as_json, within_s=within_s))
     _show(job, as_json=as_json)
 
 
@@ -66,10 +62,11 @@ def get(
     """Show a job."""
     from homing.client.api import job_path  # noqa: PLC0415
 
+    if not history:
+        with open_fleet() as fleet:
+            _show(fleet.get(job), as_json=as_json)
+        return
     with connect() as client:
-        if not history:
-            _show(client.get(job_path(job)), as_json=as_json)
-            return
         transitions = list(client.pages(job_path(job, "transitions")))
     if as_json:
         print_json({"data": transitions})
@@ -110,11 +107,8 @@ def cancel(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask for a job's end. It is canceled once the provider confirms."""
-    from homing.client.api import job_path  # noqa: PLC0415
-
-    with connect() as client:
-        document = client.post(job_path(job, "cancel"))
-    _show(document, as_json=as_json)
+    with open_fleet() as fleet:
+        _show(fleet.cancel(job), as_json=as_json)
 
 
 def resolve(
@@ -126,21 +120,16 @@ def resolve(
     as_json: JsonFlag = False,
 ) -> None:
     """End a review: settle it yourself, submit again, poll again, or take note."""
-    from homing.client.api import job_path  # noqa: PLC0415
-
-    body: Document = {"action": action, "reason": reason}
-    further = {"state": state, "provider_job_id": provider_job_id}
-    body |= {name: value for name, value in further.items() if value is not None}
-    with connect() as client:
-        document = client.post(job_path(job, "resolve"), body)
-    _show(document, as_json=as_json)
+    with open_fleet() as fleet:
+        settled = fleet.resolve(job, action, reason=reason, state=state, provider_job_id=provider_job_id)
+    _show(settled, as_json=as_json)
 
 
-def _show(job: Document, *, as_json: bool) -> None:
+def _show(job: Job, *, as_json: bool) -> None:
     if as_json:
-        print_json(job)
+        print_json(job.document)
     else:
-        print_fields(job)
+        print_fields(job.document)
 
 
 def _row(job: Document) -> list[str]:

@@ -20,13 +20,20 @@ class Address:
     api_key: str = field(repr=False)
 
 
-def find_address(environ: Mapping[str, str] = os.environ) -> Address:
+def find_address(
+    environ: Mapping[str, str] = os.environ, *, url: str | None = None, api_key: str | None = None
+) -> Address:
     """Find the fleet to talk to.
+
+    Args:
+        environ: the process's environment.
+        url: wins over `HOMING_URL`.
+        api_key: wins over `HOMING_API_KEY`.
 
     Raises:
         ConfigError: there is none to be found, or only half of what is needed; says what to set.
     """
-    url, key = environ.get("HOMING_URL"), environ.get("HOMING_API_KEY")
+    url, key = url or environ.get("HOMING_URL"), api_key or environ.get("HOMING_API_KEY")
     if url and key:
         return Address(_checked(url), key)
     folder = data_dir_of(environ)

@@ -4,48 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import timedelta
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import requests
+import urllib3
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from homing.client.address import Address
+from homing.client.errors import Busy, NoStream, Problem, Unreachable
+from homing.client.sse import Message, messages
 from homing.screen import Document
-from jobs.clock import Clock, SystemClock
-from jobs.core.errors import FieldFault, Permanent, Transient
-from jobs.core.states import TERMINAL
+from jobs.core.errors import FieldFault, Transient
 
 Params: TypeAlias = Mapping[str, str | int | None]
 
-#: How long one request may wait for a change; the server's own limit is no shorter.
-LONG_POLL_S = 30
+READ_S = 15
 _CONNECT_S = 5
-_READ_S = 15
-#: The server answers waiters at once when too many wait. Nobody asks faster than this then.
-_BETWEEN_POLLS_S = 1.0
-#: How long somebody who follows a job keeps asking a fleet that does not answer: a restart takes seconds.
-_PATIENCE_S = 60
-
-
-class Unreachable(Transient):
-    """No answer came from the API."""
-
-    title = "The API does not answer"
-    slug = "unreachable"
-
-
-class Busy(Transient):
-    """The API answered that it cannot just now (5xx, 429)."""
-
-    title = "The API cannot do this now"
-    slug = "busy"
-
-
-class Problem(Permanent):
-    """The API refused, and said why."""
-
-    title = "The API refused this"
-    slug = "refused"
+#: Of a request that may be sent again: a read, or one with an Idempotency-Key.
+_TRIES = 4
+_FIRST_WAIT_S = 0.25
+#: Longer is not slept through inside of a call, whatever `Retry-After` asks for: the caller decides.
+_LONGEST_WAIT_S = 5.0
+_STREAM = "text/event-stream"
+#: A stream that is not there now, for reasons of its place or of its number: other ways stand open.
+_NO_STREAM = (404, 405, 406, 429, 500, 501, 502, 503, 504)
 
 
 class ApiClient:
@@ -53,33 +38,27 @@ class ApiClient:
 
     Args:
         address: whom to ask, and as whom.
-        clock: measures patience.
     """
 
-    def __init__(self, address: Address, *, clock: Clock | None = None) -> None:
+    def __init__(self, address: Address) -> None:
         """See the class."""
         self._address = address
-        self._clock = clock or SystemClock()
         self._session = requests.Session()
         # A callable, because `requests` would let a netrc file replace a plain header.
         self._session.auth = self._authorize
         self._pause = threading.Event()
 
-    def get(self, path: str, params: Params | None = None, *, read_s: float = _READ_S) -> Document:
-        """Read a document."""
-        return self._ask("GET", path, params=params, read_s=read_s)
+    def get(self, path: str, params: Params | None = None, *, read_s: float = READ_S, tries: int = _TRIES) -> Document:
+        """Read a document; again where that failed."""
+        return self._retrying(tries)(self._ask, "GET", path, params=params, read_s=read_s)
 
-    def post(self, path: str, body: Document | None = None, *, headers: Mapping[str, str] | None = None) -> Document:
-        """Ask for a change."""
-        return self._ask("POST", path, body=body or {}, headers=headers)
+    def post(self, path: str, body: Document | None = None) -> Document:
+        """Ask for a change. Sent once: a lost answer may be that of a change that happened."""
+        return self._ask("POST", path, json=body or {})
 
     def submit(self, body: Document, *, key: str) -> Document:
         """Send a job. A lost answer is asked for again: with the same key there is still one job."""
-        try:
-            return self.post("/v1/jobs", body, headers={"Idempotency-Key": key})
-        except Transient:
-            self._pause.wait(_BETWEEN_POLLS_S)
-            return self.post("/v1/jobs", body, headers={"Idempotency-Key": key})
+        return self._retrying(_TRIES)(self._ask, "POST", "/v1/jobs", json=body, headers={"Idempotency-Key": key})
 
     def pages(self, path: str, params: Params | None = None) -> Iterator[Document]:
         """Yield every entry of a list, page by page."""
@@ -91,67 +70,68 @@ class ApiClient:
             if cursor is None:
                 return
 
-    def changes(self, job_id: str, *, within_s: float | None = None) -> Iterator[Document]:
-        """Yield a job now, after every change, and for the last time when it has ended or the time is over."""
-        until = None if within_s is None else self._clock.monotonic() + within_s
-        job = self.get(job_path(job_id))
-        yield job
-        while job["state"] not in TERMINAL:
-            left_s = LONG_POLL_S if until is None else until - self._clock.monotonic()
-            if left_s <= 0:
+    def stream(self, path: str, *, last_id: str | None, silence_s: float) -> Iterator[Message | None]:
+        """Yield the messages of a stream until it ends, and None for each sign of life in between.
+
+        Args:
+            path: of the stream.
+            last_id: resume after this message.
+            silence_s: no byte for so long means that nobody is there.
+
+        Raises:
+            NoStream: none is served there now.
+            Unreachable: no answer, or none any more.
+        """
+        headers = {"Accept": _STREAM, "Accept-Encoding": "identity", "Cache-Control": "no-store"}
+        if last_id is not None:
+            headers["Last-Event-ID"] = last_id
+        answer = self._send("GET", path, headers=headers, stream=True, read_s=silence_s)
+        with closing(answer):
+            if answer.status_code == 204:
                 return
-            changed = self._next_change(job, wait_s=max(1, min(LONG_POLL_S, int(left_s))))
-            if changed["version"] != job["version"]:
-                job = changed
-                yield job
+            if answer.status_code in _NO_STREAM:
+                raise NoStream(f"{path} answered {answer.status_code}", retry_after=_retry_after(answer))
+            if not answer.headers.get("Content-Type", "").startswith(_STREAM):
+                _document(answer)  # raises what the API refused
+                raise NoStream(f"{path} answered something that is no stream")
+            yield from messages(self._chunks(answer))
 
     def close(self) -> None:
         """Close its connections."""
         self._session.close()
 
-    def _next_change(self, job: Document, *, wait_s: int) -> Document:
-        """The job after a change, or unchanged after a while. Outlives a restart of the fleet."""
-        began, give_up_at = self._clock.monotonic(), self._clock.monotonic() + _PATIENCE_S
-        params = {"wait": wait_s, "since": job["version"]}
-        while True:
-            try:
-                changed = self.get(job_path(job["id"]), params, read_s=wait_s + _READ_S)
-            except Transient:
-                if self._clock.monotonic() > give_up_at:
-                    raise
-                self._pause.wait(_BETWEEN_POLLS_S)
-                continue
-            if changed["version"] == job["version"] and self._clock.monotonic() - began < _BETWEEN_POLLS_S:
-                self._pause.wait(_BETWEEN_POLLS_S)
-            return changed
+    def _chunks(self, answer: requests.Response) -> Iterator[bytes]:
+        """Bytes as they come. `iter_content` would wait for its chunk to be full."""
+        try:
+            while chunk := answer.raw.read1():
+                yield chunk
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(f"the stream broke off ({type(error).__name__})") from None
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        body: Document | None = None,
-        headers: Mapping[str, str] | None = None,
-        read_s: float = _READ_S,
-    ) -> Document:
+    def _ask(self, method: str, path: str, **options: Any) -> Document:
+        return _document(self._send(method, path, **options))
+
+    def _send(self, method: str, path: str, *, read_s: float = READ_S, **options: Any) -> requests.Response:
         url = self._address.url + path
         try:
-            answer = self._session.request(
-                method,
-                url,
-                params=params,
-                json=body,
-                headers=headers,
-                timeout=(_CONNECT_S, read_s),
-                allow_redirects=False,
-            )
+            return self._session.request(method, url, timeout=(_CONNECT_S, read_s), allow_redirects=False, **options)
         except requests.RequestException as error:
             raise Unreachable(
                 f"{self._address.url} does not answer ({type(error).__name__}). Is the fleet up? "
                 "`homing doctor` looks at it from the inside"
             ) from None
-        return _document(answer)
+
+    def _retrying(self, tries: int) -> Retrying:
+        return Retrying(
+            retry=retry_if_exception_type(Transient),
+            stop=stop_after_attempt(tries),
+            wait=_wait_s,
+            sleep=self._rest,
+            reraise=True,
+        )
+
+    def _rest(self, wait_s: float) -> None:
+        self._pause.wait(wait_s)
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {self._address.api_key}"
@@ -163,10 +143,21 @@ def job_path(job_id: str, *further: str) -> str:
     return "/".join(["/v1/jobs", quote(job_id, safe=""), *further])
 
 
+_spread = wait_random_exponential(multiplier=_FIRST_WAIT_S, max=_LONGEST_WAIT_S)
+
+
+def _wait_s(state: RetryCallState) -> float:
+    """A growing, jittered wait, and no shorter than the API asked for."""
+    error = None if state.outcome is None else state.outcome.exception()
+    asked = error.retry_after if isinstance(error, Transient) else None
+    asked_s = 0.0 if asked is None else min(asked.total_seconds(), _LONGEST_WAIT_S)
+    return max(_spread(state), asked_s)
+
+
 def _document(answer: requests.Response) -> Document:
     try:
         document = answer.json()
-    except ValueError:
+    except (ValueError, requests.RequestException):
         document = None
     if answer.ok and isinstance(document, dict):
         return document
@@ -174,15 +165,24 @@ def _document(answer: requests.Response) -> Document:
 
 
 def _problem(answer: requests.Response, document: dict[str, Any]) -> Problem | Busy:
-    title = document.get("title") or f"the API answered {answer.status_code}"
+    title = str(document.get("title") or f"the API answered {answer.status_code}")
     detail = str(document.get("detail") or title)
     if answer.status_code == 401:
         detail += "; set HOMING_API_KEY to a live key, `homing keys create` makes one"
     slug = str(document.get("type") or "").rpartition(":")[2] or None
-    faults = [
-        FieldFault(str(fault.get("field", "")), str(fault.get("message", "")))
-        for fault in document.get("errors") or ()
-        if isinstance(fault, dict)
-    ]
-    kind = Busy if answer.status_code >= 500 or answer.status_code == 429 else Problem
-    return kind(detail, slug=slug, fields=faults)
+    if answer.status_code >= 500 or answer.status_code == 429:
+        return Busy(detail, slug=slug, retry_after=_retry_after(answer))
+    problem = Problem(detail, slug=slug, fields=list(_faults(document)))
+    problem.title, problem.http_status = title, answer.status_code
+    return problem
+
+
+def _faults(document: Mapping[str, Any]) -> Iterator[FieldFault]:
+    for fault in document.get("errors") or ():
+        if isinstance(fault, dict):
+            yield FieldFault(str(fault.get("field", "")), str(fault.get("message", "")))
+
+
+def _retry_after(answer: requests.Response) -> timedelta | None:
+    text = answer.headers.get("Retry-After", "")
+    return timedelta(seconds=int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else None

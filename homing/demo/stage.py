@@ -73,7 +73,7 @@ def set_stage(
         with Fleet.start(_fleet_options(folder, simulator), clock=clock) as fleet:
             if not fleet.wait_ready(within_s=_READY_WITHIN_S):
                 raise Unavailable(f"the API did not come up; its log is {folder / 'logs' / 'web.log'}")
-            client = ApiClient(Address(fleet.running.url, fleet.running.api_key), clock=clock)
+            client = ApiClient(Address(fleet.running.url, fleet.running.api_key))
             database = Database.connect(f"sqlite:///{folder / 'homing.db'}")
             try:
                 yield Stage(folder, simulator, client, database)

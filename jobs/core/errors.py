@@ -68,7 +68,7 @@ class JobsError(Exception):
     """
 
     status: ClassVar[int] = 500
-    title: ClassVar[str] = "Something went wrong"
+    title: str = "Something went wrong"
     slug: str = "internal"
 
     def __init__(

@@ -35,7 +35,8 @@ Run = Callable[..., Ran]
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs a command with a data dir of the test's own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("homing.client.api._BETWEEN_POLLS_S", 0.01)
+    monkeypatch.setattr("homing.client.following._FIRST_REST_S", 0.01)
+    monkeypatch.setattr("homing.client.following._LONGEST_REST_S", 0.01)
     monkeypatch.setenv("HOMING_DATA_DIR", str(tmp_path / "data"))
 
     def command(*arguments: str) -> Ran:
