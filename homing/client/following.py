@@ -69,7 +69,8 @@ class Follower:
             self._heard = False
             try:
                 yield from self._read_stream()
-                yield from self._ask(wait_s=0)  # it ended: so has the job, or the stream's own time
+                if not self._is_over():
+                    yield from self._ask(wait_s=0)  # it ended: so has the job, or the stream's own time
             except NoStream:
                 return
             except Transient:

@@ -23,6 +23,12 @@ class Asked:
     body: Any
 
 
+class Stream(str):
+    """The text of a stream that then ends."""
+
+    __slots__ = ()
+
+
 @dataclass
 class FakeApi:
     """Answers each route with what it was told, in order; the last answer of a route is repeated."""
@@ -30,6 +36,7 @@ class FakeApi:
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     answers: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
     def on(self, route: str, document: Any, status: int = 200) -> None:
         """Adds an answer, as in ``api.on("GET /v1/jobs", {...})``."""
@@ -50,6 +57,7 @@ def serving_api() -> Iterator[FakeApi]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body leave together: apart, the second waits for the first to be acknowledged
 
         def _serve(self) -> None:
             parts = urlsplit(self.path)
@@ -64,6 +72,10 @@ def serving_api() -> Iterator[FakeApi]:
             status, document = api.answer(asked)
             body = document.encode() if isinstance(document, str) else json.dumps(document).encode()
             self.send_response(status)
+            if isinstance(document, Stream):
+                self.send_header("Content-Type", "text/event-stream")
+            for name, value in api.headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
