@@ -180,10 +180,6 @@ class Database:
         """Whether this is SQLite."""
         return self.engine.dialect.name == "sqlite"
 
-    def forget_connections(self) -> None:
-        """Drops what was inherited over a fork, without closing the parent's sockets."""
-        self.engine.dispose(close=False)
-
     def close(self) -> None:
         """Closes every pooled connection."""
         self.engine.dispose()
