@@ -34,7 +34,8 @@ _TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "s
 def describe(document: dict[str, Any]) -> dict[str, Any]:
     """Completes the document the views make."""
     described = describe_guarded(document)
-    described["tags"].append({"name": "Webhooks"})
+    tags = [*described["tags"], {"name": "Webhooks"}]
+    described["tags"] = list({tag["name"]: tag for tag in tags}.values())  # blueprints may share one
     described["paths"]["/webhooks/{provider}"] = {"post": _receive("Deliver a webhook of an account", [_PROVIDER])}
     described["paths"]["/webhooks/{provider}/{token}"] = {
         "post": _receive("Deliver a webhook of one attempt, by its callback URL", [_PROVIDER, _TOKEN])
