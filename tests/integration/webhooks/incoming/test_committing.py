@@ -302,7 +302,7 @@ def test_a_child_of_a_fork_has_its_own_thread(sqlite_url: str, clock: FakeClock)
         warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what this is about
         child = os.fork()
     if child == 0:  # no assertion, no teardown of pytest's: only a status
-        database.forget_connections()
+        database.engine.dispose(close=False)
         os._exit(0 if world.deliver(says("succeeded", job="p-2"), delivery_id="child").status == 200 else 1)
     _, status = os.waitpid(child, 0)
 
