@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 
 from homing.broker import CeleryBroker
@@ -16,7 +17,9 @@ from homing.redis_urls import connect
 from jobs.broker import Broker
 from jobs.clock import Clock, SystemClock, system_rng
 from jobs.config.loading import Configuration, load
+from jobs.config.providers import ProviderConfig
 from jobs.core.errors import ConfigError
+from jobs.core.policy import Finish
 from jobs.handlers import HandlerRegistry, registry
 from jobs.net.guard import Guard
 from jobs.net.http import HttpClient
@@ -83,10 +86,15 @@ def assemble(
 def build_entries(configuration: Configuration, *, clock: Clock) -> Mapping[str, ProviderEntry]:
     """The configured provider entries, each with its adapter."""
     client = HttpClient()
-    return {
-        name: ProviderEntry(name, config, config.policy, build_adapter(config, client, clock))
-        for name, config in configuration.providers.items()
-    }
+    return {name: _entry(name, config, client, clock) for name, config in configuration.providers.items()}
+
+
+def _entry(name: str, config: ProviderConfig, client: HttpClient, clock: Clock) -> ProviderEntry:
+    """An entry is as it is written; where it is silent about the finish, its adapter decides."""
+    adapter, policy = build_adapter(config, client, clock), config.policy
+    if policy.finish is None and adapter.capabilities.lists_artifacts:
+        policy = replace(policy, finish=Finish.ON_ARTIFACTS)
+    return ProviderEntry(name, config, policy, adapter)
 
 
 def load_handlers(configuration: Configuration) -> HandlerRegistry:

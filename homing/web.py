@@ -21,7 +21,7 @@ from homing.health.routes import Instruments, health_blueprint
 from homing.redis_probe import RedisProbe
 from homing.up.processes import WEB_THREADS
 from jobs import ids, telemetry
-from jobs.api import dead_letters, events, jobs, providers
+from jobs.api import artifacts, dead_letters, events, jobs, providers
 from jobs.api.context import EXTENSION
 from jobs.api.openapi import SECURITY_SCHEMES
 from jobs.api.problems import register_problems
@@ -81,7 +81,7 @@ def _build_serving() -> Runtime:
 
 
 def _add_routes(app: APIFlask, parts: Runtime, *, is_serving: bool) -> None:
-    for module in (jobs, dead_letters, events, providers):
+    for module in (jobs, artifacts, dead_letters, events, providers):
         app.register_blueprint(module.blueprint)
     probe = RedisProbe(parts.settings.redis_url)
     instruments = Instruments(

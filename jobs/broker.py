@@ -13,6 +13,7 @@ SUBMIT = "jobs.submission.submit"
 POLL = "jobs.polling.poll"
 CANCEL = "jobs.canceling.cancel"
 STOP_EXTRA_RUN = "jobs.canceling.stop_extra_run"
+FETCH_ARTIFACT = "jobs.artifacts.fetch"
 RELAY = "jobs.relay.relay"
 RUN_HANDLER = "jobs.handlers.run"
 DRAIN = "webhooks.incoming.drain"
@@ -26,6 +27,7 @@ QUEUES = {
     POLL: "poll",
     CANCEL: "submit",
     STOP_EXTRA_RUN: "submit",
+    FETCH_ARTIFACT: "artifacts",
     RELAY: "events",
     RUN_HANDLER: "handlers",
     DRAIN: "events",
@@ -33,7 +35,7 @@ QUEUES = {
     PING: "poll",  # a slow watcher must not hold up sweeps
 }
 EVENT_QUEUES = ("events", "reconcile")
-IO_QUEUES = ("submit", "poll", "handlers")
+IO_QUEUES = ("submit", "poll", "handlers", "artifacts")
 
 
 class Broker(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from jobs.services.runtime import Runtime
 from reconciler.counts import Sweep
 from reconciler.sweeps.alarms import Alarms
+from reconciler.sweeps.artifacts import Artifacts
 from reconciler.sweeps.cancels import Cancels
 from reconciler.sweeps.extra_runs import ExtraRuns
 from reconciler.sweeps.handlers import Handlers
@@ -29,6 +30,7 @@ def build_sweeps(*, apply_inbox: Callable[[Runtime], int]) -> Mapping[str, Sweep
         "cancels": Cancels(),
         "extra_runs": ExtraRuns(),
         "alarms": Alarms(),
+        "artifacts": Artifacts(),
         "inbox": Inbox(apply_inbox),
         "outbox": Outbox(),
         "handlers": Handlers(),

@@ -47,6 +47,18 @@ class LateOutcome(Document):
     cost: float | None
 
 
+class Artifact(Document):
+    """A result file; its content is at `/v1/artifacts/{id}/content` once it is `stored`."""
+
+    id: str
+    state: Literal["pending", "stored", "rejected", "expired"]
+    content_type: str | None
+    size: int | None
+    sha256: str | None
+    reason: str | None
+    expires_at: str | None
+
+
 class Job(Document):
     """A job."""
 
@@ -71,8 +83,15 @@ class Job(Document):
     finished_at: AwareDatetime | None
     attempts: int
     cost: float | None
-    artifacts: list[Any]
+    artifacts: list[Artifact]
     pipeline: str | None
+
+
+class ArtifactList(Document):
+    """The result files of a job, in the provider's order."""
+
+    data: list[Artifact]
+    next_cursor: None
 
 
 class Transition(Document):

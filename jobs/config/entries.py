@@ -15,6 +15,7 @@ from jobs.config.faults import (
     validation_faults,
 )
 from jobs.config.mapping import SECTIONS, ProviderMapping
+from jobs.config.mapping.events import RULE_KEYS
 from jobs.config.presets import with_preset
 from jobs.config.providers import AdapterDefaults, ProviderConfig
 from jobs.config.secret_sources import SecretSources
@@ -26,7 +27,7 @@ _KEYS = tuple(name for name in ProviderConfig.model_fields if name != "mapping")
 # A provider's name stands in its callback URL.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
 #: Tables inside an entry, and their keys.
-_TABLES = {"poll": ("base", "cap", "overdue_cap"), "budget": ("amount", "currency", "per")}
+_TABLES = {"poll": ("base", "cap", "overdue_cap"), "budget": ("amount", "currency", "per"), "artifacts": RULE_KEYS}
 
 
 def read_providers(
@@ -85,7 +86,8 @@ class _Entry:
             names = [name for name in entry if name not in SECTIONS or name in (*_KEYS, *LATER_PROVIDER_KEYS)]
             yield from name_faults(f"{self._where}.", names, known=_KEYS, later=LATER_PROVIDER_KEYS)
         for table, known_in in _TABLES.items():
-            if isinstance(value := entry.get(table), dict):
+            is_section = table in SECTIONS and self._is_described(entry)  # its mapping names what it does not know
+            if isinstance(value := entry.get(table), dict) and not is_section:
                 yield from name_faults(f"{self._where}.{table}.", value, known=known_in)
 
     def _prepare(self, entry: dict[str, object]) -> dict[str, object] | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -24,8 +25,8 @@ from jobs.config.mapping import ProviderMapping
 from jobs.config.presets import preset_names
 from jobs.config.signing import SCHEME_SETTINGS, options_from, signing_faults
 from jobs.config.urls import check_web_url
-from jobs.core.durations import parse_duration, parse_rate
-from jobs.core.policy import DEFAULT_DEADLINE, OnDeadline, Policy
+from jobs.core.durations import parse_duration, parse_rate, parse_size
+from jobs.core.policy import DEFAULT_DEADLINE, Finish, OnDeadline, Policy
 from jobs.core.signatures import SCHEMES, SchemeOptions, Secret
 from jobs.core.spending import DEFAULT_CURRENCY, Budget, Per
 
@@ -40,6 +41,7 @@ Duration: TypeAlias = Annotated[timedelta, BeforeValidator(parse_duration), Afte
 HeaderName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 #: Read and checked before (`jobs.config.mapping`); taken as it is.
 Described: TypeAlias = Annotated[ProviderMapping, GetPydanticSchema(lambda _source, handler: handler(object))]
+Network: TypeAlias = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_network)]
 Rate: TypeAlias = Annotated[float, BeforeValidator(parse_rate)]
 
 
@@ -110,6 +112,15 @@ class BudgetConfig(BaseModel):
     per: Per
 
 
+class ArtifactRules(BaseModel):
+    """Which result files may be stored: types by pattern (none: what the provider says they are), and their size."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    types: tuple[Annotated[str, Field(pattern=r"^[a-z0-9.+*-]+/[a-z0-9.+*-]+$")], ...] = ()
+    max_bytes: Annotated[int, BeforeValidator(parse_size), Field(gt=0)] = 500 * 10**6
+
+
 class ProviderConfig(BaseModel):
     """One account at a provider. Secrets are resolved and checked before it is built (`jobs.config.loading`).
 
@@ -135,6 +146,9 @@ class ProviderConfig(BaseModel):
         idempotency: what the provider does with an idempotency key it has seen (simulator).
         idempotency_window: how long it remembers a key, from the first send (simulator).
         search: whether runs can be found by our key or token (simulator).
+        finish: what makes a job succeed; none: its files, where the adapter lists them, else the provider's word.
+        private_addresses: networks its result files may come from besides public addresses.
+        artifacts: what may be stored.
         mapping: its description (declarative, and presets); no key of the file, but what the sections come to.
     """
 
@@ -169,6 +183,9 @@ class ProviderConfig(BaseModel):
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)
     search: Annotated[bool, Field(strict=True)] = True
+    finish: Finish | None = None
+    private_addresses: tuple[Network, ...] = ()
+    artifacts: ArtifactRules = ArtifactRules()
     mapping: Described | None = Field(default=None, repr=False)
 
     @field_validator("webhook_secrets", mode="plain")
@@ -212,6 +229,7 @@ class ProviderConfig(BaseModel):
             rate_per_s=self.rate_limit,
             concurrency=self.concurrency,
             budget=None if self.budget is None else Budget(self.budget.amount, self.budget.per),
+            finish=self.finish,
             currency=DEFAULT_CURRENCY if self.budget is None else self.budget.currency,
         )
 

@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from jobs.config.urls import check_database_url, check_redis_url, check_web_url
+from jobs.config.urls import check_database_url, check_redis_url, check_store_url, check_web_url
 from jobs.core.durations import parse_size
 
 PREFIX = "HOMING_"
@@ -65,6 +65,7 @@ class Settings(BaseSettings):
         redis_url: of the bell: `redis://`, `rediss://`, `unix://` or `sentinel://`.
         public_url: what providers call back, without a slash at its end.
         secret_key: encrypts stored secrets; newest first.
+        artifact_url: where result files are kept, any fsspec address; none: `artifacts` in the data folder.
         allow_private_addresses: lifts the address guard as a whole; development only.
         webhook_max_bytes: largest webhook body, as read and as decoded.
         require_idempotency_key: `POST /v1/jobs` without a key is refused.
@@ -87,6 +88,7 @@ class Settings(BaseSettings):
     secret_key: Annotated[
         tuple[Annotated[SecretStr, AfterValidator(_check_key)], ...], NoDecode, BeforeValidator(_split_list)
     ] = ()
+    artifact_url: Annotated[str, AfterValidator(check_store_url)] | None = Field(None, repr=False)
     allow_private_addresses: bool = False
     webhook_max_bytes: Annotated[int, BeforeValidator(parse_size), Field(gt=0)] = 5 * 2**20
     require_idempotency_key: bool = False

@@ -50,6 +50,24 @@ def check_redis_url(url: str) -> str:
     return url
 
 
+def check_store_url(url: str) -> str:
+    """Return the address of a store that an installed package speaks to.
+
+    Raises:
+        ValueError: what to write, or to install.
+    """
+    import fsspec  # noqa: PLC0415 - a tenth of a second, which commands and clients need not wait for
+
+    protocol = url.partition("://")[0]
+    if "://" not in url or protocol not in fsspec.available_protocols():
+        raise ValueError("is no store we know; write file:///absolute/path or s3://bucket/prefix")
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except ImportError as error:
+        raise ValueError(f"needs a package that is not installed: {error}") from None
+    return url.rstrip("/")
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

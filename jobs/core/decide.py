@@ -8,7 +8,9 @@ The rules, in the order they are asked:
    provider contradicts itself, *late* where we had given up before it spoke.
 3. States form the lattice ``pending < running < terminal``; only a step up is applied. Order and repetition of
    webhooks and polls therefore cannot matter.
-4. Whatever else is new (the run's id, progress, a wish for review, a wish to cancel) is written without a step.
+4. A success whose files are still to be fetched is *recorded*, one way: the job runs on as "collecting", what the
+   provider says from then on is judged as after the end, and only the files (or a person) end it.
+5. Whatever else is new (the run's id, progress, a wish for review, a wish to cancel) is written without a step.
 
 ``decide`` folds: ``Decision.job`` is the job afterwards, so a batch of observations can be decided one by one and
 written once.
@@ -41,6 +43,9 @@ _REVIEW_RANK = {
 DEADLINE_ERROR = JobError("deadline", "the job's deadline passed before the provider finished it")
 UNKNOWN_STATUS_ERROR = "unknown_status"
 
+COLLECTING = "collecting"
+_RECORDED = "recorded: the provider succeeded, its files are being collected"
+
 
 class Verdict(StrEnum):
     """What became of an observation."""
@@ -62,6 +67,7 @@ class JobView:
 
     Attributes:
         ended_by: Source of the terminal state, None while open.
+        recorded_by: Source of a success whose files are being fetched; None where there is none.
         failing: The deadline passed under ``on_deadline = "fail"``; a cancel is on its way, and the provider's
             "canceled" will mean ``failed``.
     """
@@ -73,6 +79,7 @@ class JobView:
     review: ReviewReason | None = None
     review_detail: str | None = None
     ended_by: Source | None = None
+    recorded_by: Source | None = None
     late_state: JobState | None = None
     cancel_requested: bool = False
     failing: bool = False
@@ -122,6 +129,8 @@ def decide(job: JobView, seen: Observation) -> Decision:
         return _other_run(job, seen)
     if is_terminal(job.state):
         return _after_the_end(job, seen)
+    if job.recorded_by is not None and not (seen.collected or seen.resolved_by_person):
+        return _while_collecting(job, seen, recorded_by=job.recorded_by)
     if seen.state is not None and _RANK[seen.state] < _RANK[job.state]:
         return _kept(job, seen, Verdict.OLDER, f"older: the job is {job.state}")
     return _advance(job, _as_deadline(job, seen))
@@ -146,6 +155,15 @@ def _other_attempt(job: JobView, seen: Observation) -> Decision:
 def _other_run(job: JobView, seen: Observation) -> Decision:
     words = f"attempt {job.attempt} has two runs: {job.provider_job_id} and {seen.provider_job_id}"
     return _kept(job, seen, Verdict.OTHER_RUN, words, alarm=words)
+
+
+def _while_collecting(job: JobView, seen: Observation, *, recorded_by: Source) -> Decision:
+    """No wish and no clock undoes a recorded success, and the provider can only repeat or contradict it."""
+    if seen.source not in PROVIDER_SOURCES or seen.cancel_requested:
+        return Decision(Verdict.UNCHANGED, job)
+    ruling = _after_the_end(replace(job, state=JobState.SUCCEEDED, ended_by=recorded_by), seen)
+    step = replace(ruling.step, before=job.state) if ruling.step else None
+    return replace(ruling, job=replace(ruling.job, state=job.state, ended_by=job.ended_by), step=step)
 
 
 def _after_the_end(job: JobView, seen: Observation) -> Decision:
@@ -229,7 +247,7 @@ def _advance(job: JobView, seen: Observation) -> Decision:
     step = _step(draft, seen)
     _end_review(draft, seen)
     _begin_review(draft, seen)
-    verdict = Verdict.APPLIED if step else Verdict.NOTED if draft.changes else Verdict.UNCHANGED
+    verdict = Verdict.APPLIED if step and step.applied else Verdict.NOTED if draft.changes else Verdict.UNCHANGED
     return Decision(verdict, draft.job, draft.changes, tuple(draft.events), step)
 
 
@@ -287,6 +305,8 @@ def _is_further(old: Progress | None, new: Progress) -> bool:
 def _step(draft: _Draft, seen: Observation) -> Step | None:
     if seen.state is None or seen.state is draft.job.state:
         return None
+    if seen.collects and seen.state is JobState.SUCCEEDED and not (seen.collected or seen.resolved_by_person):
+        return _record(draft, seen)
     before, after = draft.job.state, next_state(draft.job.state, seen.state)
     draft.changes["state"] = after
     draft.events.append(STATE_EVENTS[after])
@@ -298,6 +318,30 @@ def _step(draft: _Draft, seen: Observation) -> Step | None:
     return Step(before, after, applied=True, reason=seen.reason)
 
 
+def _record(draft: _Draft, seen: Observation) -> Step:
+    """Keeps a success until its files are in; a job that had not begun has run, whatever nobody told us."""
+    before, fraction = draft.job.state, draft.job.progress.fraction if draft.job.progress else None
+    progress = Progress(fraction, COLLECTING)
+    draft.job = replace(draft.job, state=JobState.RUNNING, recorded_by=seen.source, progress=progress)
+    draft.changes |= {
+        "outcome": {"source": seen.source, "output": seen.output},
+        "links": [_link(link) for link in seen.links],
+        "progress": {"fraction": fraction, "message": COLLECTING},
+    }
+    _learn_cost(draft, seen)
+    if before is JobState.RUNNING:
+        return Step(before, JobState.SUCCEEDED, applied=False, reason=_RECORDED)
+    draft.changes |= {"state": next_state(before, JobState.RUNNING), "started_at": seen.at}
+    draft.events.append(EventType.JOB_STARTED)
+    return Step(before, JobState.RUNNING, applied=True, reason=_RECORDED)
+
+
+def _learn_cost(draft: _Draft, seen: Observation) -> None:
+    if seen.cost is not None:
+        draft.job = replace(draft.job, cost=seen.cost)
+        draft.changes["cost"] = seen.cost
+
+
 def _end(draft: _Draft, seen: Observation) -> None:
     draft.job = replace(draft.job, ended_by=seen.source)
     error = {"code": seen.error.code, "message": seen.error.message} if seen.error else None
@@ -306,11 +350,12 @@ def _end(draft: _Draft, seen: Observation) -> None:
         "finished_at": seen.at,
         "output": seen.output,
         "error": error,
-        "links": [_link(link) for link in seen.links],
     }
-    if seen.cost is not None:
-        draft.job = replace(draft.job, cost=seen.cost)
-        draft.changes["cost"] = seen.cost
+    if draft.job.recorded_by is not None:
+        draft.changes["outcome"] = None  # what it held is where it belongs now, and the links were kept before
+    else:
+        draft.changes["links"] = [_link(link) for link in seen.links]
+    _learn_cost(draft, seen)
 
 
 def _link(link: object) -> dict[str, object]:
@@ -328,6 +373,8 @@ def _end_review(draft: _Draft, seen: Observation) -> None:
 
 
 def _ends_review(review: ReviewReason, draft: _Draft, seen: Observation) -> bool:
+    if seen.collected and review is ReviewReason.CONFLICTING_OUTCOME:
+        return False  # the provider contradicted itself while its files were fetched
     if is_terminal(draft.job.state) or seen.resolved_by_person:
         return True
     if review in (ReviewReason.AMBIGUOUS_SUBMIT, ReviewReason.BUDGET):

@@ -28,6 +28,9 @@ class EventType(StrEnum):
     JOB_REVIEW_RESOLVED = "job.review_resolved"
     JOB_OUTCOME_CONFLICTED = "job.outcome_conflicted"
     JOB_LATE_OUTCOME_RECORDED = "job.late_outcome_recorded"
+    ARTIFACT_STORED = "artifact.stored"
+    ARTIFACT_REJECTED = "artifact.rejected"
+    ARTIFACT_EXPIRED = "artifact.expired"
     WEBHOOK_RECEIVED = "webhook.received"
     HEARTBEAT_MISSED = "heartbeat.missed"
     HEARTBEAT_RECOVERED = "heartbeat.recovered"
@@ -48,6 +51,9 @@ DESCRIPTIONS: dict[EventType, str] = {
     EventType.JOB_REVIEW_RESOLVED: "The job no longer waits for a person.",
     EventType.JOB_OUTCOME_CONFLICTED: "The provider named a second, different end; the first one stays.",
     EventType.JOB_LATE_OUTCOME_RECORDED: "The provider named an end after Homing had given the job up.",
+    EventType.ARTIFACT_STORED: "A result file is safe in our store; `data.artifact` describes it.",
+    EventType.ARTIFACT_REJECTED: "A result file will not be stored; `data.artifact.reason` says why.",
+    EventType.ARTIFACT_EXPIRED: "The provider no longer gives a result file away.",
     EventType.WEBHOOK_RECEIVED: "A sender that is no job provider (adapter `events`) sent something authentic.",
     EventType.HEARTBEAT_MISSED: "A part of the fleet did not report within its time.",
     EventType.HEARTBEAT_RECOVERED: "A part of the fleet that had gone quiet reports again.",

@@ -101,6 +101,9 @@ class Observation:
         resolved_by_person: An operator ends the review (``settle`` or ``acknowledge``).
         overdue: The expected duration has passed.
         cancel_requested: Somebody asked for the end of the job.
+        collects: A success whose result files are still to be fetched: it is recorded, and the job ends with them.
+        collected: The files of a recorded success are settled; ``state`` says how the job ends.
+        must_confirm: It may be less than the provider knows: the status is read before anything is concluded.
         reason: Words for the history row.
     """
 
@@ -118,5 +121,8 @@ class Observation:
     resolved_by_person: bool = False
     overdue: bool = False
     cancel_requested: bool = False
+    collects: bool = False
+    collected: bool = False
+    must_confirm: bool = False
     reason: str | None = None
     evidence: Evidence = field(default_factory=Evidence)

@@ -20,6 +20,13 @@ class OnDeadline(StrEnum):
     CANCEL = "cancel"  # cancel at the provider; canceled once confirmed
 
 
+class Finish(StrEnum):
+    """What makes a job succeed."""
+
+    ON_OUTCOME = "on_outcome"  # the provider's word; files follow with events of their own
+    ON_ARTIFACTS = "on_artifacts"  # its files, safe in our store
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Time and money rules of a provider entry.
@@ -34,6 +41,7 @@ class Policy:
         concurrency: Requests in flight to this account at most; None = no limit.
         budget: What may be spent; None = anything.
         currency: What the provider's costs are in.
+        finish: What makes a job succeed; None = as its adapter does by default.
     """
 
     expected: timedelta | None = None
@@ -47,6 +55,7 @@ class Policy:
     concurrency: int | None = None
     budget: Budget | None = None
     currency: str = DEFAULT_CURRENCY
+    finish: Finish | None = None
 
 
 @dataclass(frozen=True, slots=True)

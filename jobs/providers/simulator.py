@@ -53,7 +53,10 @@ class SimulatorProvider:
         token = config.api_token.get_secret_value() if config.api_token else None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._capabilities = Capabilities(
-            keys=KeyUse(config.idempotency), key_window=config.idempotency_window, search=config.search
+            keys=KeyUse(config.idempotency),
+            key_window=config.idempotency_window,
+            search=config.search,
+            lists_artifacts=True,
         )
 
     @property

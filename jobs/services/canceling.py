@@ -67,6 +67,8 @@ def request_cancel(runtime: Runtime, job_id: str, *, tenant: str | None = None) 
         row = lock_job(tx, job_id)
         if is_terminal(JobState(row["state"])):
             raise Conflict(f"the job has ended: {row['state']}")
+        if row["outcome"] is not None:
+            raise Conflict("the provider has finished; the job's files are being collected")
         if row["cancel_requested_at"] is not None:
             return row
         unsent = was_never_sent(tx, row)

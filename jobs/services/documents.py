@@ -38,8 +38,21 @@ def job_document(row: Row, *, with_input: bool = True) -> Document:
         **_times(row),
         "attempts": row["attempt"],
         "cost": row["cost"],
-        "artifacts": [],
+        "artifacts": row["artifacts"] or [],
         "pipeline": None,
+    }
+
+
+def artifact_document(row: Row) -> Document:
+    """A result file. Its address at the provider is not told: it may be signed."""
+    return {
+        "id": row["id"],
+        "state": row["state"],
+        "content_type": row["content_type"],
+        "size": row["size_bytes"],
+        "sha256": row["sha256"],
+        "reason": row["reason"],
+        "expires_at": row["link"]["expires_at"],
     }
 
 

@@ -15,14 +15,16 @@ from typing import Any
 from jobs.core.backoff import Rng
 from jobs.core.decide import Decision, JobView, Step, Verdict, decide
 from jobs.core.errors import NotFound
+from jobs.core.finishing import as_finished
 from jobs.core.observations import Observation, Progress, ReviewReason, Source
 from jobs.core.policy import Policy
 from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
 from jobs.services.charging import charge_attempts
-from jobs.services.documents import job_document
+from jobs.services.documents import artifact_document, job_document
 from jobs.services.forecasts import Forecasts
 from jobs.services.run_book import Owner, RunBook
+from jobs.storage.artifacts import artifact_rows, insert_artifacts
 from jobs.storage.attempts import Charge
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
@@ -67,6 +69,7 @@ class _Fold:
     events: list[Row] = field(default_factory=list)
     alarms: list[_DoubleSubmit] = field(default_factory=list)
     charges: list[Charge] = field(default_factory=list)
+    files: list[Row] = field(default_factory=list)
 
     @property
     def now_row(self) -> Row:
@@ -116,10 +119,12 @@ class Observer:
     def _fold(
         self, tx: Transaction, fold: _Fold, seen: Observation, book: RunBook
     ) -> tuple[Verdict, Step | None, tuple[str, ...]]:
+        seen = as_finished(seen, self._policies.get(fold.row["provider"], Policy()).finish)
         decision = _decide(fold, seen, book)
         fold.view = decision.job
         fold.changes |= {**decision.changes, **self._due_times(tx, decision, seen, row=fold.row)}
         fold.steps += bool(decision.changes)
+        _expect_files(tx, fold, decision)
         if decision.step is not None:
             fold.history.append(transition_row(fold.row["id"], decision.step, seen))
         if decision.alarm is not None:
@@ -139,11 +144,11 @@ class Observer:
             changes["next_cancel_at"] = seen.at
         elif "provider_job_id" in decision.changes and decision.job.cancel_requested:
             changes["next_cancel_at"] = seen.at  # the wish was there before the run was known
-        if decision.changes and is_terminal(decision.job.state):
+        if decision.changes.get("outcome") or (decision.changes and is_terminal(decision.job.state)):
             changes |= dict.fromkeys(("next_submit_at", "next_poll_at", "next_cancel_at", "next_alarm_at"))
         if decision.stop_run:
             changes["next_cancel_at"] = seen.at
-        if decision.ask_provider or _must_ask_cost(decision, seen, policy):
+        if decision.ask_provider or _must_confirm(decision, seen) or _must_ask_cost(decision, seen, policy):
             changes["next_poll_at"] = seen.at
         return changes
 
@@ -151,6 +156,21 @@ class Observer:
         """The one place that does not know the adapter: its own limits begin with the first poll."""
         outlook = self.forecasts.outlook(tx, row["provider"], row["model"])
         return next_poll_wait(outlook, policy, number=0, age=timedelta(0), rng=self._rng)
+
+
+def _must_confirm(decision: Decision, seen: Observation) -> bool:
+    is_open = not is_terminal(decision.job.state) and decision.job.recorded_by is None
+    return seen.must_confirm and is_open and decision.job.provider_job_id is not None
+
+
+def _expect_files(tx: Transaction, fold: _Fold, decision: Decision) -> None:
+    """A success that names files makes them due, in the same transaction."""
+    links: Any = decision.changes.get("links")
+    recorded = decision.changes.get("outcome") is not None
+    if not links or not (recorded or decision.job.state is JobState.SUCCEEDED):
+        return
+    fold.files = artifact_rows(fold.row, links, attempt=decision.job.attempt, at=tx.now)
+    fold.changes["artifacts"] = [artifact_document(row) for row in fold.files]
 
 
 def _must_ask_cost(decision: Decision, seen: Observation, policy: Policy) -> bool:
@@ -223,6 +243,7 @@ def _add_events(fold: _Fold, decision: Decision, seen: Observation) -> tuple[str
 def _write(tx: Transaction, folds: Sequence[_Fold], book: RunBook) -> None:
     update_jobs(tx, [JobUpdate(fold.row, fold.changes, fold.steps) for fold in folds if fold.changes])
     book.write(tx)
+    insert_artifacts(tx, [row for fold in folds for row in fold.files])
     append_transitions(tx, [row for fold in folds for row in fold.history])
     append_events(tx, [row for fold in folds for row in fold.events])
     for fold in folds:
@@ -247,6 +268,7 @@ def view_of(row: Row) -> JobView:
         review=ReviewReason(row["review_reason"]) if row["review_reason"] else None,
         review_detail=row["review_detail"],
         ended_by=Source(row["ended_by"]) if row["ended_by"] else None,
+        recorded_by=Source(row["outcome"]["source"]) if row["outcome"] else None,
         late_state=JobState(late["state"]) if late else None,
         cancel_requested=row["cancel_requested_at"] is not None,
         failing=row["failing"],

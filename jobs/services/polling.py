@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+import sqlalchemy as sa
 import structlog
 
 from jobs import telemetry
@@ -87,7 +88,7 @@ def poll_job(runtime: Runtime, job_id: str, lease_token: str | None = None) -> P
 def request_poll(tx: Transaction, job_id: str) -> bool:
     """Makes an open job's next poll due now (a provider hinted that there is news); says whether it did."""
     is_later = (jobs.c.next_poll_at.is_(None)) | (jobs.c.next_poll_at > tx.now)
-    is_open = jobs.c.finished_at.is_(None)
+    is_open = sa.and_(jobs.c.finished_at.is_(None), jobs.c.outcome.is_(None))
     return update_bookkeeping(
         tx, job_id, {"next_poll_at": tx.now}, jobs.c.provider_job_id.is_not(None), is_open, is_later
     )
@@ -145,7 +146,7 @@ class _PollRecord:
         if observed.verdict is Verdict.REPEATED:
             self._keep_confirmation(observed.job, seen)
         contradicts = observed.verdict is Verdict.CONFLICT  # then the provider is asked once more
-        is_open = not is_terminal(JobState(observed.job["state"]))
+        is_open = not _is_settled(observed.job)
         polled_at = self.tx.now if is_open else self.work.job["polled_at"]
         self._end(observed.job, confirming=contradicts, poll_failures=0, missing_reads=0, polled_at=polled_at)
         if report.unknown_status is not None:
@@ -166,7 +167,7 @@ class _PollRecord:
         if self.tx.now - accepted_at < GONE_GRACE:
             return self._no_answer(error, Polled.GONE)
         missing = row["missing_reads"] + 1
-        if missing >= MAX_MISSING_READS and not is_terminal(JobState(row["state"])):
+        if missing >= MAX_MISSING_READS and not _is_settled(row):
             gone = JobError("result_gone", f"the provider no longer knows the run: {error.detail}")
             row = self._observe(self._failure(gone)).job
         policy = self.work.entry.policy
@@ -198,14 +199,19 @@ class _PollRecord:
     def _end(self, row: Row, *, at_least: timedelta = _NO_WAIT, confirming: bool = False, **changes: Any) -> None:
         """Plans the next poll of an open job; one that has ended is not asked about again, once it is settled."""
         wait = max(_wait(row, self.work, runtime=self.runtime, tx=self.tx), at_least)
-        over = is_terminal(JobState(row["state"])) and not confirming
+        over = _is_settled(row) and not confirming
         end_work(self.tx, self.work, due_at=None if over else self.tx.now + wait, **changes)
 
     def _observe(self, seen: Observation) -> Observed:
         observed = self.runtime.observer.observe(self.tx, self.work.job_id, seen)
         self.event_ids.extend(observed.event_ids)
-        self.brought_home = observed.verdict is Verdict.APPLIED and is_terminal(JobState(observed.job["state"]))
+        self.brought_home = _is_settled(observed.job) and not _is_settled(self.work.job)
         return observed
+
+
+def _is_settled(row: Row) -> bool:
+    """Whether the provider's word is known: the job has ended, or only collects its files."""
+    return is_terminal(JobState(row["state"])) or row["outcome"] is not None
 
 
 def _wait(row: Row, work: Work, *, runtime: Runtime, tx: Transaction) -> timedelta:

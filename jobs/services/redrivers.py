@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from jobs.core.observations import PROVIDER_SOURCES
 from jobs.core.states import JobState, is_terminal
+from jobs.storage.artifacts import rearm_artifact
 from jobs.storage.database import Transaction
 from jobs.storage.extra_runs import find_extra_run, leave_extra_run, rearm_extra_run
 from jobs.storage.handler_runs import rearm
@@ -56,6 +57,11 @@ def _handler(tx: Transaction, letter: Row) -> str | None:
     return None if done else "the handler is done with this event, or has not given up on it"
 
 
+def _artifact(tx: Transaction, letter: Row) -> str | None:
+    """The file alone: a job that failed for want of it has ended, and an end stays."""
+    return None if rearm_artifact(tx, letter["ref"]) else "the file is stored, or is being fetched"
+
+
 def _event(tx: Transaction, letter: Row) -> str | None:
     return None if unpark(tx, letter["ref"]) else "the event is not parked any more"
 
@@ -92,6 +98,7 @@ REDRIVERS: Mapping[str, Redriver] = {
     "cancel": _cancel,
     "handler": _handler,
     "event": _event,
+    "artifact": _artifact,
     "double_submit": _double_submit,
 }
 

@@ -127,6 +127,8 @@ def _check_review(case: _Case) -> None:
     job, action = case.job, case.decided.action
     if case.is_over and action in (Action.SETTLE, Action.RESUBMIT):
         raise Conflict(f"the job has ended ({job['state']}), and an end stays")
+    if job["outcome"] is not None and action in (Action.RESUBMIT, Action.POLL):
+        raise Conflict("the provider has finished; the job's files are being collected")
     late = action is Action.ACKNOWLEDGE and job["late_outcome"] is not None
     if job["review_reason"] is None and not late:
         raise Conflict("the job does not wait for a person")

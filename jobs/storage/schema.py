@@ -50,6 +50,8 @@ jobs = sa.Table(
     sa.Column("output", Document),
     sa.Column("error", Document),
     sa.Column("links", Document),  # result files as the provider named them
+    sa.Column("artifacts", Document),  # the same as the world sees them; written with the rows of ``artifacts``
+    sa.Column("outcome", Document),  # a success that waits for its files: who said it, and its output
     sa.Column("metadata", Document, nullable=False),
     sa.Column("progress", Document),
     sa.Column("cost", sa.Float),
@@ -128,6 +130,38 @@ job_attempts = sa.Table(
     sa.UniqueConstraint("provider", "token"),
     # A run belongs to one attempt.
     unique_where("uq_job_attempts_run", ("provider", "provider_job_id"), "provider_job_id IS NOT NULL"),
+)
+
+artifacts = sa.Table(
+    "artifacts",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("job_id", sa.Text, sa.ForeignKey("jobs.id"), nullable=False),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("provider", sa.Text, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),  # among the files of the attempt, from 0
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("link", Document, nullable=False),  # as the provider named it last
+    # What was stored
+    sa.Column("content_type", sa.Text),
+    sa.Column("size_bytes", sa.BigInteger),
+    sa.Column("sha256", sa.Text),
+    sa.Column("path", sa.Text),
+    sa.Column("reason", sa.Text),
+    # The fetch
+    sa.Column("next_fetch_at", Instant),
+    sa.Column("starts", sa.Integer, nullable=False),  # that never came to their end, in a row
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("refreshes", sa.Integer, nullable=False),  # how often the provider was asked for a fresh link
+    sa.Column("lease_token", sa.Text),
+    sa.Column("lease_until", Instant),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("settled_at", Instant),
+    sa.CheckConstraint("state IN ('pending', 'stored', 'rejected', 'expired')", name="state"),
+    sa.CheckConstraint("(state = 'stored') = (path IS NOT NULL)", name="stored"),
+    sa.UniqueConstraint("job_id", "attempt", "position"),
+    due_index("artifacts", "next_fetch_at"),
 )
 
 extra_runs = sa.Table(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, cast
 
-from jobs.config.faults import LATER_ARTIFACT_KEYS
 from jobs.config.mapping.model import Artifacts, RunShape, Status, Webhook
 from jobs.config.mapping.shapes import inside, read_shape, within
 from jobs.config.mapping.table import Table
@@ -14,6 +13,8 @@ from jobs.core.queries import Query
 
 #: Keys of `[….webhook]` that are settings of the signature; read with the entry's own keys.
 SIGNATURE_KEYS = ("scheme", *(name.removeprefix("webhook_") for name in SCHEME_SETTINGS))
+#: Keys of `[….artifacts]` that say what may be stored; read with the entry's own keys.
+RULE_KEYS = ("types", "max_bytes")
 #: What is signed so proves nothing about a body.
 _UNBOUND_SCHEMES = frozenset({"none", "shared-secret"})
 
@@ -23,7 +24,9 @@ def read_artifacts(table: Table) -> tuple[Artifacts, Query | None]:
     urls, expires = table.query("urls"), table.duration("expires")
     refresh = cast('Literal["status"] | None', table.choice("refresh", ("status",)))
     table.need("urls", what="a JMESPath expression that finds the links to result files")
-    table.end(later=LATER_ARTIFACT_KEYS)
+    for key in RULE_KEYS:
+        table.take(key)
+    table.end()
     return Artifacts(expires, refresh), urls
 
 

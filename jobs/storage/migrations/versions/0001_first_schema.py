@@ -112,6 +112,8 @@ def upgrade() -> None:
         sa.Column("output", sa.JSON(), nullable=True),
         sa.Column("error", sa.JSON(), nullable=True),
         sa.Column("links", sa.JSON(), nullable=True),
+        sa.Column("artifacts", sa.JSON(), nullable=True),
+        sa.Column("outcome", sa.JSON(), nullable=True),
         sa.Column("metadata", sa.JSON(), nullable=False),
         sa.Column("progress", sa.JSON(), nullable=True),
         sa.Column("cost", sa.Float(), nullable=True),
@@ -268,6 +270,43 @@ def upgrade() -> None:
         sa.Column("day", sa.Text(), nullable=False),
         sa.Column("amount", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("provider", "tenant", "currency", "day", name=op.f("pk_spend")),
+    )
+    op.create_table(
+        "artifacts",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("link", sa.JSON(), nullable=False),
+        sa.Column("content_type", sa.Text(), nullable=True),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("sha256", sa.Text(), nullable=True),
+        sa.Column("path", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("next_fetch_at", sa.BigInteger(), nullable=True),
+        sa.Column("starts", sa.Integer(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("refreshes", sa.Integer(), nullable=False),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("settled_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("(state = 'stored') = (path IS NOT NULL)", name=op.f("ck_artifacts_stored")),
+        sa.CheckConstraint("state IN ('pending', 'stored', 'rejected', 'expired')", name=op.f("ck_artifacts_state")),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_artifacts_job_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_artifacts")),
+        sa.UniqueConstraint("job_id", "attempt", "position", name=op.f("uq_artifacts_job_id_attempt_position")),
+    )
+    op.create_index(
+        "ix_artifacts_next_fetch_at",
+        "artifacts",
+        ["next_fetch_at"],
+        unique=False,
+        sqlite_where=sa.text("next_fetch_at IS NOT NULL"),
+        postgresql_where=sa.text("next_fetch_at IS NOT NULL"),
     )
     op.create_table(
         "extra_runs",
@@ -489,6 +528,13 @@ def downgrade() -> None:
         postgresql_where=sa.text("next_check_at IS NOT NULL"),
     )
     op.drop_table("extra_runs")
+    op.drop_index(
+        "ix_artifacts_next_fetch_at",
+        table_name="artifacts",
+        sqlite_where=sa.text("next_fetch_at IS NOT NULL"),
+        postgresql_where=sa.text("next_fetch_at IS NOT NULL"),
+    )
+    op.drop_table("artifacts")
     op.drop_table("spend")
     op.drop_index("ix_quarantined_requests_received_at", table_name="quarantined_requests")
     op.drop_index("ix_quarantined_requests_provider_id", table_name="quarantined_requests")

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.config.loading import Configuration, load
 from jobs.core.errors import ConfigError
-from jobs.core.policy import OnDeadline
+from jobs.core.policy import Finish, OnDeadline
 from jobs.core.spending import Budget, Per
 
 WHSEC = "whsec_c2ltdWxhdG9yLWRlbW8tc2VjcmV0LTAwMQ=="
@@ -106,15 +106,39 @@ def test_all_faults_of_settings_and_file_come_together(load_text: Loader) -> Non
     [
         ("[schedules.nightly]\n", "schedules"),
         ("[pipelines.x]\n", "pipelines"),
-        (GOOD + 'finish = "on_artifacts"\n', "providers.sim.finish"),
-        (GOOD + 'private_addresses = ["10.0.0.0/8"]\n', "providers.sim.private_addresses"),
-        (GOOD + 'artifacts = { max_bytes = "1MB" }\n', "providers.sim.artifacts"),
     ],
 )
 def test_what_a_later_release_brings_is_refused_by_name(load_text: Loader, text: str, name: str) -> None:
     faults = faults_of(lambda: load_text(text))
 
     assert any(f"{name} is not in this release" in fault for fault in faults)
+
+
+def test_an_entry_says_where_its_files_may_come_from_and_what_may_be_stored(load_text: Loader) -> None:
+    entry = load_text(
+        GOOD
+        + 'finish = "on_outcome"\nprivate_addresses = ["10.20.0.0/16"]\n'
+        + 'artifacts = { types = ["video/mp4", "image/*"], max_bytes = "500MB" }\n'
+    ).providers["sim"]
+
+    assert entry.policy.finish is Finish.ON_OUTCOME
+    assert [str(network) for network in entry.private_addresses] == ["10.20.0.0/16"]
+    assert (entry.artifacts.types, entry.artifacts.max_bytes) == (("video/mp4", "image/*"), 500_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('finish = "some day"', "providers.sim.finish"),
+        ('private_addresses = ["10.20.0.1/16"]', "providers.sim.private_addresses"),
+        ('artifacts = { types = ["pictures"] }', "providers.sim.artifacts.types"),
+        ('artifacts = { max_byte = "1MB" }', "did you mean max_bytes?"),
+    ],
+)
+def test_a_mistake_about_files_is_named(load_text: Loader, text: str, place: str) -> None:
+    faults = faults_of(lambda: load_text(f"{GOOD}{text}\n"))
+
+    assert any(place in fault for fault in faults)
 
 
 def test_secrets_come_from_the_environment_or_a_file(load_text: Loader, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.core.decide import DEADLINE_ERROR, Decision, JobView, Verdict, decide
+from jobs.core.decide import DEADLINE_ERROR, Decision, JobView, Step, Verdict, decide
 from jobs.core.events import EventType
-from jobs.core.observations import JobError, Observation, Progress, Review, ReviewReason, Source
+from jobs.core.observations import JobError, Link, Observation, Progress, Review, ReviewReason, Source
 from jobs.core.states import TERMINAL, TRANSITIONS, JobState, is_terminal
 
 T = datetime(2026, 1, 1, tzinfo=UTC)
@@ -209,6 +209,59 @@ def test_a_failure_keeps_the_providers_words() -> None:
     assert decision.changes["error"] == {"code": "oom", "message": "out of memory"}
 
 
+# ---------------------------------------------------------------------------------------------- collecting
+
+
+def collecting(**fields: object) -> Decision:
+    return decide(RUNNING, seen(JobState.SUCCEEDED, collects=True, output={"n": 1}, cost=0.5, **fields))
+
+
+def test_a_success_with_files_is_recorded_and_the_job_runs_on() -> None:
+    decision = collecting(links=(Link("https://files.example/a"),))
+
+    assert decision.verdict is Verdict.NOTED
+    assert decision.job.state is JobState.RUNNING
+    assert decision.changes["outcome"] == {"source": Source.WEBHOOK, "output": {"n": 1}}
+    assert decision.changes["progress"] == {"fraction": None, "message": "collecting"}
+    assert decision.step is not None
+    assert decision.step == Step(JobState.RUNNING, JobState.SUCCEEDED, applied=False, reason=decision.step.reason)
+    assert "output" not in decision.changes
+
+
+@pytest.mark.parametrize("source", [Source.DEADLINE, Source.CANCEL, Source.OPERATOR])
+@pytest.mark.parametrize("state", [None, JobState.FAILED, JobState.CANCELED])
+def test_no_wish_and_no_clock_undoes_a_recorded_success(source: Source, state: JobState | None) -> None:
+    wish = seen(state, source=source, attempt=None, provider_job_id=None, cancel_requested=True)
+
+    decision = decide(collecting().job, wish)
+
+    assert (decision.verdict, decision.changes) == (Verdict.UNCHANGED, {})
+
+
+def test_what_the_provider_says_of_a_recorded_success_is_judged_as_after_the_end() -> None:
+    job = collecting().job
+
+    assert decide(job, seen(JobState.SUCCEEDED, collects=True)).verdict is Verdict.REPEATED
+    assert decide(job, seen(JobState.RUNNING)).verdict is Verdict.OLDER
+    conflict = decide(job, seen(JobState.FAILED))
+    assert (conflict.verdict, conflict.job.state) == (Verdict.CONFLICT, JobState.RUNNING)
+
+
+@pytest.mark.parametrize("end", [JobState.SUCCEEDED, JobState.FAILED])
+def test_the_files_end_the_job_by_the_word_that_was_recorded(end: JobState) -> None:
+    decision = decide(collecting().job, seen(end, collected=True, output={"n": 1}))
+
+    assert (decision.job.state, decision.job.ended_by) == (end, Source.WEBHOOK)
+    assert decision.changes["outcome"] is None
+    assert "links" not in decision.changes
+
+
+def test_a_person_may_end_a_job_that_collects() -> None:
+    settled = seen(JobState.CANCELED, source=Source.OPERATOR, attempt=None, resolved_by_person=True)
+
+    assert decide(collecting().job, settled).job.state is JobState.CANCELED
+
+
 # ------------------------------------------------------------------------------------------------ invariants
 
 states = st.one_of(st.none(), st.sampled_from(JobState))
@@ -225,6 +278,8 @@ observations = st.builds(
     resolved_by_person=st.booleans(),
     overdue=st.booleans(),
     cancel_requested=st.booleans(),
+    collects=st.booleans(),
+    collected=st.booleans(),
 )
 
 

@@ -143,7 +143,6 @@ def test_the_description_of_the_contract_is_taken(tmp_path: Path) -> None:
         ('scheme = "hmac-body"', 'scheme = "hmac"', "webhook_scheme 'hmac' is unknown"),
         ('prefix = "sha256="', 'trust = "yes"', "webhook.trust 'yes' is unknown; known: state, hint"),
         ('refresh = "status"', 'refresh = "never"', "artifacts.refresh 'never' is unknown"),
-        ('refresh = "status"', 'max_bytes = "1MB"', "artifacts.max_bytes is not in this release"),
         ('expires = "1h"', 'expires = "0s"', "artifacts.expires must be longer than 0"),
         ("secrets = { token = \"t\" }", "secrets = { token = 3 }", "secrets.token is no secret"),
         ("secrets = { token = \"t\" }", "secrets = { token = \"a\\nb\" }", "secrets.token holds a line break"),
