@@ -1,0 +1,154 @@
+"""Lanes: which endpoints have something due, and how much each may be sent at once.
+
+Every statement that touches deliveries of an endpoint locks its row first, so claims, results and new work of one
+endpoint follow one another, and nobody waits for another endpoint's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+import sqlalchemy as sa
+
+from jobs.ids import new_token
+from jobs.storage.database import Transaction
+from webhooks.outgoing.schema import DeliveryState, EndpointState, deliveries, endpoints
+
+#: Longer than an attempt and the wait of its message in a queue.
+LEASE = timedelta(seconds=30)
+#: An endpoint whose last try failed is asked by one at a time, and not more often than this.
+FAILING_GAP = timedelta(milliseconds=100)
+#: Tries at endpoints that fail, under way in the whole fleet: they may take their full time each.
+FAILING_SLOTS = 4
+FAILING_PAUSE = timedelta(seconds=1)
+
+Lane: TypeAlias = dict[str, Any]
+_e, _d = endpoints.c, deliveries.c
+
+
+class Claim(NamedTuple):
+    """A delivery that is ours until its lease ends; the token goes into the message and is consumed by its task."""
+
+    delivery_id: str
+    token: str
+
+
+def has_due(tx: Transaction) -> bool:
+    """Whether any lane has something due; costs one look at the partial index."""
+    due = sa.select(_e.id).where(_e.next_send_at.is_not(None), _e.next_send_at <= tx.now).limit(1)
+    return tx.row(due) is not None
+
+
+def lock_due(tx: Transaction, limit: int) -> list[Lane]:
+    """Lanes with something due, longest due first; those another claimer holds are skipped."""
+    statement = (
+        sa.select(endpoints)
+        .where(_e.next_send_at.is_not(None), _e.next_send_at <= tx.now)
+        .order_by(_e.next_send_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return tx.rows(statement)
+
+
+def lock_lane(tx: Transaction, endpoint_id: str) -> Lane | None:
+    """One lane, held until the transaction ends."""
+    return tx.row(sa.select(endpoints).where(_e.id == endpoint_id).with_for_update())
+
+
+def wake(tx: Transaction, endpoint_ids: Collection[str]) -> None:
+    """Says that these endpoints have something due now. Locks them in the order of their ids."""
+    enabled = sa.and_(_e.id.in_(sorted(endpoint_ids)), _e.state == EndpointState.ENABLED)
+    tx.rows(sa.select(_e.id).where(enabled).order_by(_e.id).with_for_update())
+    later = sa.or_(_e.next_send_at.is_(None), _e.next_send_at > tx.now)
+    tx.execute(sa.update(endpoints).where(enabled, later).values(next_send_at=tx.now))
+
+
+def count_failing(tx: Transaction) -> int:
+    """Tries under way at endpoints that fail, in the whole fleet."""
+    joined = deliveries.join(endpoints, _e.id == _d.endpoint_id)
+    statement = (
+        sa.select(sa.func.count())
+        .select_from(joined)
+        .where(_d.lease_token.is_not(None), _d.next_try_at > tx.now, _e.failing_since.is_not(None))
+    )
+    return int(tx.execute(statement).scalar_one())
+
+
+def slots(tx: Transaction, lane: Lane) -> int:
+    """How many more tries the lane may have under way now."""
+    if lane["state"] != EndpointState.ENABLED or (lane["not_before"] or tx.now) > tx.now:
+        return 0
+    most = 1 if lane["failing_since"] is not None else int(lane["concurrency"])
+    return max(most - _under_way(tx, lane["id"])[0], 0)
+
+
+def claim(tx: Transaction, lane: Lane, limit: int) -> list[Claim]:
+    """Claims deliveries of a lane that are due, longest due first, and counts them against its rate."""
+    due = (
+        sa.select(_d.id)
+        .where(_d.endpoint_id == lane["id"], _d.next_try_at <= tx.now)
+        .order_by(_d.next_try_at, _d.id)
+        .limit(limit)
+    )
+    claims = [Claim(row["id"], new_token()) for row in tx.rows(due)]
+    if claims:
+        statement = (
+            sa.update(deliveries)
+            .where(_d.id == sa.bindparam("this_delivery"), _d.next_try_at <= tx.now)
+            .values(lease_token=sa.bindparam("this_token"), next_try_at=tx.now + LEASE)
+        )
+        tx.execute(statement, [{"this_delivery": each, "this_token": token} for each, token in claims])
+    lane["not_before"] = _after(lane, len(claims), now=tx.now)
+    return claims
+
+
+def put_off(tx: Transaction, lane: Lane) -> None:
+    """Has a lane looked at again soon, because the others that fail have every slot there is for such."""
+    tx.execute(sa.update(endpoints).where(_e.id == lane["id"]).values(next_send_at=tx.now + FAILING_PAUSE))
+
+
+def rearm(tx: Transaction, lane: Lane) -> None:
+    """Writes when the lane is next worth a look; ``lane`` is as it will be stored, and locked."""
+    at = _next_look(tx, lane) if lane["state"] == EndpointState.ENABLED else None
+    values = {"next_send_at": at, "not_before": lane["not_before"]}
+    tx.execute(sa.update(endpoints).where(_e.id == lane["id"]).values(values))
+
+
+def _next_look(tx: Transaction, lane: Lane) -> datetime | None:
+    count, first_end = _under_way(tx, lane["id"])
+    most = 1 if lane["failing_since"] is not None else int(lane["concurrency"])
+    if count >= most:
+        return first_end
+    waiting = (
+        sa.select(_d.next_try_at)
+        .where(_d.endpoint_id == lane["id"], _d.next_try_at.is_not(None))
+        .where(sa.or_(_d.lease_token.is_(None), _d.next_try_at <= tx.now))
+        .order_by(_d.next_try_at)
+        .limit(1)
+    )
+    instants = [at for at in (tx.execute(waiting).scalar_one_or_none(), first_end) if at is not None]
+    return max(min(instants), lane["not_before"] or tx.now) if instants else None
+
+
+def _under_way(tx: Transaction, endpoint_id: str) -> tuple[int, datetime | None]:
+    """How many tries of a lane are under way, and when the first of their leases ends."""
+    statement = sa.select(_d.next_try_at).where(
+        _d.endpoint_id == endpoint_id,
+        _d.lease_token.is_not(None),
+        _d.next_try_at > tx.now,
+        _d.state == DeliveryState.PENDING,
+    )
+    ends = sorted(row["next_try_at"] for row in tx.rows(statement))
+    return len(ends), ends[0] if ends else None
+
+
+def _after(lane: Lane, count: int, *, now: datetime) -> datetime | None:
+    """When the lane's rate allows the next try."""
+    gap = timedelta(seconds=1 / lane["rate_per_s"])
+    if lane["failing_since"] is not None:
+        gap = max(gap, FAILING_GAP)
+    known: datetime | None = lane["not_before"]
+    return known if count == 0 else max(known or now, now) + count * gap
