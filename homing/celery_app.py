@@ -57,6 +57,7 @@ def _task_modules() -> Iterator[str]:
     for module in pkgutil.iter_modules(jobs.tasks.__path__):
         yield f"jobs.tasks.{module.name}"
     yield "webhooks.incoming.tasks"
+    yield "webhooks.outgoing.tasks"
     yield "reconciler.tasks"
 
 

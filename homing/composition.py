@@ -18,6 +18,7 @@ from jobs.broker import Broker
 from jobs.clock import Clock, SystemClock, system_rng
 from jobs.config.loading import Configuration, load
 from jobs.config.providers import ProviderConfig
+from jobs.config.settings import Settings
 from jobs.core.errors import ConfigError
 from jobs.core.policy import Finish
 from jobs.handlers import HandlerRegistry, registry
@@ -29,6 +30,9 @@ from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import Database
 from webhooks.incoming import inbox
 from webhooks.incoming.parked import wake_parked
+from webhooks.outgoing import letters
+from webhooks.outgoing.fan_out import fan_out
+from webhooks.outgoing.sealing import development_key
 
 #: For bells and flags, which are worth no longer wait.
 _REDIS_TIMEOUT_S = 0.5
@@ -137,7 +141,15 @@ def _import_fault(module: str) -> str | None:
     return None
 
 
+def _token_keys(settings: Settings) -> tuple[str, ...]:
+    """The same in every process of a fleet: tokens made by one are read by another."""
+    keys = tuple(key.get_secret_value() for key in settings.secret_key)
+    return keys or (development_key(settings.data_dir),)
+
+
 def _introduce_strangers(runtime: Runtime) -> None:
     """``jobs`` knows neither ``webhooks`` nor ``reconciler``; here they leave their cards."""
+    runtime.token_keys = lambda: _token_keys(runtime.settings)
     runtime.wake_parked = lambda provider, run: wake_parked(runtime, provider, run)
-    runtime.redrivers = {inbox.LETTER_KIND: inbox.redrive_event}
+    runtime.redrivers = {inbox.LETTER_KIND: inbox.redrive_event, letters.LETTER_KIND: letters.redrive_delivery}
+    runtime.fan_outs = (fan_out,)

@@ -25,6 +25,7 @@ from reconciler.registry import build_sweeps
 from reconciler.ticking import Reconciler
 from reconciler.watchdog import Watchdog
 from webhooks.incoming import sweep_inbox
+from webhooks.outgoing.rounds import look_for_work
 
 _log = structlog.get_logger(__name__)
 
@@ -44,7 +45,7 @@ def try_plugins(**_: Any) -> None:
 def build_reconciler(runtime: Runtime) -> Reconciler:
     """The sweeps of this process, and the locks they share with the others."""
     locks = RedisLockStore(connect(runtime.settings.redis_url))
-    return Reconciler(runtime, locks, build_sweeps(apply_inbox=sweep_inbox))
+    return Reconciler(runtime, locks, build_sweeps(apply_inbox=sweep_inbox, send_deliveries=look_for_work))
 
 
 class Child:

@@ -17,6 +17,8 @@ FETCH_ARTIFACT = "jobs.artifacts.fetch"
 RELAY = "jobs.relay.relay"
 RUN_HANDLER = "jobs.handlers.run"
 DRAIN = "webhooks.incoming.drain"
+DISPATCH = "webhooks.outgoing.dispatch"
+DELIVER = "webhooks.outgoing.deliver"
 SWEEP = "reconciler.sweep"
 CANARY = "reconciler.canary"
 PING = "reconciler.ping"
@@ -31,11 +33,13 @@ QUEUES = {
     RELAY: "events",
     RUN_HANDLER: "handlers",
     DRAIN: "events",
+    DISPATCH: "events",  # claims and rings, no more
+    DELIVER: "deliver",
     SWEEP: "reconcile",
     PING: "poll",  # a slow watcher must not hold up sweeps
 }
 EVENT_QUEUES = ("events", "reconcile")
-IO_QUEUES = ("submit", "poll", "handlers", "artifacts")
+IO_QUEUES = ("submit", "poll", "handlers", "artifacts", "deliver")
 
 
 class Broker(Protocol):

@@ -34,5 +34,10 @@ def new_api_key() -> str:
     return f"hk_{secrets.token_urlsafe(32)}"
 
 
+def new_secret() -> bytes:
+    """192 bits to sign webhooks with."""
+    return secrets.token_bytes(_TOKEN_BYTES)
+
+
 def _base32(number: int) -> str:
     return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from jobs.clock import Clock
 
@@ -32,11 +32,14 @@ WEBHOOKS_RECEIVED = Counter(
     "homing_webhooks_received", "Webhooks by how they were answered", ("provider", "outcome"), registry=registry
 )
 POLLS = Counter("homing_polls", "Status reads by what came of them", ("provider", "result"), registry=registry)
+DELIVERIES = Counter("homing_deliveries", "Tries at endpoints by what came of them", ("outcome",), registry=registry)
+SSE_STREAMS = Gauge("homing_sse_streams", "Open streams", registry=registry, multiprocess_mode="livesum")
 WEBHOOK_ACK_S = _histogram("homing_webhook_ack_seconds", "From a webhook's arrival to its answer", (), _FAST_S)
 EVENT_APPLY_LAG_S = _histogram("homing_event_apply_lag_seconds", "From a webhook's commit to its effect", (), _SLOW_S)
 HEAL_S = _histogram(
     "homing_heal_seconds", "How long an end went unnoticed until a poll found it", ("provider",), _SLOW_S
 )
+DELIVERY_LAG_S = _histogram("homing_delivery_lag_seconds", "From an event to an endpoint's 2xx", (), _SLOW_S)
 SWEEP_S = _histogram("homing_sweep_seconds", "How long a sweep took", ("sweep",), _FAST_S)
 SPAN_S = _histogram("homing_span_seconds", "How long a service took", ("span", "outcome"), _FAST_S)
 

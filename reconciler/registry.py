@@ -9,6 +9,7 @@ from reconciler.counts import Sweep
 from reconciler.sweeps.alarms import Alarms
 from reconciler.sweeps.artifacts import Artifacts
 from reconciler.sweeps.cancels import Cancels
+from reconciler.sweeps.deliveries import Deliveries
 from reconciler.sweeps.extra_runs import ExtraRuns
 from reconciler.sweeps.handlers import Handlers
 from reconciler.sweeps.inbox import Inbox
@@ -18,11 +19,14 @@ from reconciler.sweeps.polls import Polls
 from reconciler.sweeps.submits import Submits
 
 
-def build_sweeps(*, apply_inbox: Callable[[Runtime], int]) -> Mapping[str, Sweep]:
+def build_sweeps(
+    *, apply_inbox: Callable[[Runtime], int], send_deliveries: Callable[[Runtime], int]
+) -> Mapping[str, Sweep]:
     """Every sweep the schedule names.
 
     Args:
         apply_inbox: One bounded batch of incoming events; returns how many it took on.
+        send_deliveries: One bounded pass over deliveries that are due; returns how many it took on.
     """
     return {
         "submits": Submits(),
@@ -32,6 +36,7 @@ def build_sweeps(*, apply_inbox: Callable[[Runtime], int]) -> Mapping[str, Sweep
         "alarms": Alarms(),
         "artifacts": Artifacts(),
         "inbox": Inbox(apply_inbox),
+        "deliveries": Deliveries(send_deliveries),
         "outbox": Outbox(),
         "handlers": Handlers(),
         "learning": Learning(),

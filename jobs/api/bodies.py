@@ -42,7 +42,7 @@ class NewJobBody(Body):
     metadata: Annotated[
         dict[MetadataKey, Any], Field(max_length=50, description="Your own words; the list filters by them")
     ] = Field(default_factory=dict)
-    callback_url: Annotated[str, Field(max_length=2000, description="Refused in this release")] | None = None
+    callback_url: Annotated[str, Field(max_length=2000, description="Told once the job has ended")] | None = None
 
     @field_validator("input")
     @classmethod

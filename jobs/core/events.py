@@ -32,6 +32,8 @@ class EventType(StrEnum):
     ARTIFACT_REJECTED = "artifact.rejected"
     ARTIFACT_EXPIRED = "artifact.expired"
     WEBHOOK_RECEIVED = "webhook.received"
+    ENDPOINT_DISABLED = "endpoint.disabled"
+    ENDPOINT_TEST = "endpoint.test"
     HEARTBEAT_MISSED = "heartbeat.missed"
     HEARTBEAT_RECOVERED = "heartbeat.recovered"
     PROVIDER_WEBHOOKS_DEGRADED = "provider.webhooks_degraded"
@@ -55,6 +57,8 @@ DESCRIPTIONS: dict[EventType, str] = {
     EventType.ARTIFACT_REJECTED: "A result file will not be stored; `data.artifact.reason` says why.",
     EventType.ARTIFACT_EXPIRED: "The provider no longer gives a result file away.",
     EventType.WEBHOOK_RECEIVED: "A sender that is no job provider (adapter `events`) sent something authentic.",
+    EventType.ENDPOINT_DISABLED: "An endpoint is sent nothing more; `data.endpoint.reason` says why.",
+    EventType.ENDPOINT_TEST: "Somebody asked for a test of an endpoint; sent to that endpoint only.",
     EventType.HEARTBEAT_MISSED: "A part of the fleet did not report within its time.",
     EventType.HEARTBEAT_RECOVERED: "A part of the fleet that had gone quiet reports again.",
     EventType.PROVIDER_WEBHOOKS_DEGRADED: "Half of a provider's last jobs came home by poll: its webhooks get lost.",

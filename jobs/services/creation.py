@@ -23,6 +23,7 @@ from jobs.core.errors import BadRequest, Conflict, FieldFault, NotFound, Unproce
 from jobs.core.events import EventType
 from jobs.core.observations import Json
 from jobs.core.suggestions import did_you_mean
+from jobs.services.addresses import check_address
 from jobs.services.alarms import alarm_columns
 from jobs.services.documents import Document, job_document
 from jobs.services.faults import field_fault
@@ -87,6 +88,7 @@ def create_job(runtime: Runtime, *, tenant: str, body: NewJob, key: str | None) 
         NotFound: There is no such provider for this tenant.
         BadRequest: A key is required and there is none.
         Conflict: The run to adopt has a job already.
+        AddressRefused: The guard refuses the callback URL.
         Unprocessable: The key is malformed or was used with another body; a field is not acceptable.
         Unavailable: The database did not take it: nothing was accepted.
     """
@@ -148,11 +150,7 @@ def _check(runtime: Runtime, body: NewJob, key: str | None) -> None:
     if key is not None and not _KEY.fullmatch(key):
         raise field_fault(KEY_HEADER, "must be 1 to 255 visible ASCII characters")
     if body.callback_url is not None:
-        raise field_fault(
-            "callback_url",
-            "is not offered by this release, which cannot yet check where such a URL leads; "
-            "poll GET /v1/jobs/{id}?wait=30, read GET /v1/events or register a handler",
-        )
+        check_address(runtime.guard, "callback_url", body.callback_url)
 
 
 def _create(runtime: Runtime, entry: ProviderEntry, *, tenant: str, body: NewJob, key: str | None) -> Created:
@@ -184,6 +182,7 @@ def _fingerprint(body: NewJob) -> str:
         "input": body.input,
         "metadata": body.metadata,
         "adopt": body.adopt,
+        **({} if body.callback_url is None else {"callback_url": body.callback_url}),
         **{name: span and span.total_seconds() for name, span in spans.items()},
     }
     return text.fingerprint(asked)
@@ -199,6 +198,7 @@ def _job_row(tx: Transaction, runtime: Runtime, entry: ProviderEntry, *, tenant:
         "model": entry.adapter.capabilities.kind(body.input),
         "input": body.input,
         "metadata": body.metadata,
+        "callback_url": body.callback_url,
         "expected_s": body.expected and body.expected.total_seconds(),
         "deadline_s": (body.deadline or entry.policy.deadline).total_seconds(),
         "next_submit_at": tx.now,

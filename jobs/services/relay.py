@@ -6,7 +6,7 @@ harmless: the position's counter is locked from before the first row is read unt
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ import structlog
 from jobs.broker import RUN_HANDLER
 from jobs.core.events import EventType
 from jobs.handlers import HandlerRegistry
-from jobs.services.runtime import Runtime
+from jobs.services.runtime import FanOut, Runtime
 from jobs.storage.counters import lock_counter, set_counter
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
@@ -100,11 +100,13 @@ def relay_batch(
             return Relayed()
     with span("relay_batch", clock=runtime.clock), runtime.database.write() as tx:
         premise(tx)
-        batch = _Batch(tx, runtime.handlers, position=lock_counter(tx, POSITION))
+        batch = _Batch(tx, runtime.handlers, runtime.fan_outs, position=lock_counter(tx, POSITION))
         rows = list_unrelayed(tx, limit, without=without)
         batch.relay(rows)
         set_counter(tx, POSITION, batch.position)
     batch.outcome.rung = ring(runtime, batch.claims)
+    for message in sorted(batch.messages):
+        runtime.broker.publish(*message)
     batch.outcome.more = len(rows) == limit
     return batch.outcome
 
@@ -120,8 +122,10 @@ class _Batch:
 
     tx: Transaction
     handlers: HandlerRegistry
+    fan_outs: Sequence[FanOut]
     position: int
     claims: list[Claimed] = field(default_factory=list)
+    messages: set[tuple[str, ...]] = field(default_factory=set)
     outcome: Relayed = field(default_factory=Relayed)
 
     def relay(self, rows: list[Row]) -> None:
@@ -135,21 +139,23 @@ class _Batch:
         """Relays rows under a savepoint; on a failure nothing of it stays."""
         try:
             with self.tx.savepoint():
-                claims = self._relay_all(rows)
+                claims, messages = self._relay_all(rows)
         except Exception as error:  # whatever is wrong with a row, nobody waits behind it
             if not is_rows_own_fault(error):
                 raise
             return error
         self.position += len(rows)
         self.claims += claims
+        self.messages |= messages
         self.outcome.relayed += len(rows)
         return None
 
-    def _relay_all(self, rows: list[Row]) -> list[Claimed]:
+    def _relay_all(self, rows: list[Row]) -> tuple[list[Claimed], set[tuple[str, ...]]]:
         wanted = [(row["id"], name) for row in rows for name in self._wanting(row)]
         first = self.position + 1
         mark_relayed(self.tx, [(row["row_id"], first + place) for place, row in enumerate(rows)])
-        return insert_runs(self.tx, wanted, until=self.tx.now + BELL_LEASE)
+        messages = {message for fan_out in self.fan_outs for message in fan_out(self.tx, rows)}
+        return insert_runs(self.tx, wanted, until=self.tx.now + BELL_LEASE), messages
 
     def _wanting(self, row: Row) -> list[str]:
         if not row["is_readable"]:

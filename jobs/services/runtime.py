@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from redis import Redis
 
@@ -16,10 +16,14 @@ from jobs.core.backoff import Rng
 from jobs.core.errors import NotFound
 from jobs.core.policy import Policy
 from jobs.handlers import HandlerRegistry
+from jobs.ids import new_token
 from jobs.net.guard import Guard
 from jobs.providers.port import Provider
 from jobs.services.observe import Observer
 from jobs.storage.database import Database, Transaction
+
+#: Given the relay's transaction and the rows of some events; returns messages: a task's name and its arguments.
+FanOut: TypeAlias = Callable[[Transaction, Sequence[Mapping[str, Any]]], Iterable[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class ProviderEntry:
         return self.adapter.capabilities.callback_per_request or bool(self.config.webhook_secrets)
 
 
+def _own_key() -> Callable[[], Sequence[str]]:
+    key = new_token()
+    return lambda: (key,)
+
+
 @dataclass(slots=True)
 class Runtime:
     """Everything a process needs; one per process, built after any fork.
@@ -45,7 +54,11 @@ class Runtime:
     which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
     ``redrivers`` adds what a redrive does for kinds of dead letters that ``jobs`` does not know, by kind
     (``jobs.services.redrivers``).
+    ``fan_outs`` take part in the relay's transaction: each gets the events' rows, without their data, and returns the
+    messages to send after the commit.
     ``guard`` judges every URL that somebody else gave, before it is called.
+    ``token_keys`` are the secrets that short-lived tokens are signed with, newest first; one of this process alone
+    where nobody supplies others.
     ``redis`` has short time-outs and no retries; whoever uses it can do without an answer.
     """
 
@@ -59,8 +72,10 @@ class Runtime:
     handlers: HandlerRegistry
     redis: Redis | None = None
     guard: Guard = field(default_factory=Guard)
+    token_keys: Callable[[], Sequence[str]] = field(default_factory=_own_key)
     wake_parked: Callable[[str, str], None] = field(default=lambda _provider, _run: None)
     redrivers: Mapping[str, Callable[[Transaction, Mapping[str, Any]], str | None]] = field(default_factory=dict)
+    fan_outs: Sequence[FanOut] = ()
 
     def provider(self, name: str) -> ProviderEntry:
         """The entry of that name.

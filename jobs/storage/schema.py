@@ -53,6 +53,7 @@ jobs = sa.Table(
     sa.Column("artifacts", Document),  # the same as the world sees them; written with the rows of ``artifacts``
     sa.Column("outcome", Document),  # a success that waits for its files: who said it, and its output
     sa.Column("metadata", Document, nullable=False),
+    sa.Column("callback_url", sa.Text),  # told when it ends
     sa.Column("progress", Document),
     sa.Column("cost", sa.Float),
     sa.Column("ended_by", sa.Text),
@@ -317,6 +318,7 @@ counters = sa.Table(
     "counters",
     metadata,
     # outbox_position: the last position given. epoch:<sweep>: the fencing token of its lock.
+    # learned_transition: the last row of history that durations were learned from.
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("value", sa.BigInteger, nullable=False),
 )

@@ -81,8 +81,8 @@ def _missed(lane: Mapping[str, Any]) -> sa.Select[Any]:
     conditions = [
         _d.endpoint_id == lane["id"],
         _d.state.in_(_MISSED),
-        _d.created_at >= lane["recover_since"],
-        _d.created_at <= lane["recover_until"],
+        _d.occurred_at >= lane["recover_since"],
+        _d.occurred_at <= lane["recover_until"],
     ]
     if lane["recover_after"] is not None:
         conditions.append(_d.id > lane["recover_after"])

@@ -286,7 +286,7 @@ def test_a_tick_of_another_release_is_let_pass(database: Database, store: Memory
 def test_every_real_sweep_comes_to_a_good_end_over_an_empty_database(
     database: Database, store: MemoryLockStore
 ) -> None:
-    sweeps = build_sweeps(apply_inbox=lambda _runtime: 0)
+    sweeps = build_sweeps(apply_inbox=lambda _runtime: 0, send_deliveries=lambda _runtime: 0)
     reconciler = Reconciler(a_runtime(database), store, sweeps)
 
     with capture_logs() as logs:
@@ -300,7 +300,9 @@ def test_every_real_sweep_comes_to_a_good_end_over_an_empty_database(
 def test_an_idle_tick_writes_its_epoch_and_its_heartbeats_and_nothing_else(
     database: Database, store: MemoryLockStore
 ) -> None:
-    Reconciler(a_runtime(database), store, build_sweeps(apply_inbox=lambda _runtime: 0)).tick("due")
+    Reconciler(
+        a_runtime(database), store, build_sweeps(apply_inbox=lambda _runtime: 0, send_deliveries=lambda _runtime: 0)
+    ).tick("due")
 
     with database.read() as tx:
         assert [row["name"] for row in tx.rows(sa.select(counters))] == ["epoch:due"]

@@ -14,7 +14,7 @@ from reconciler.schedule import TICKS, Tick, beat_schedule, expected_heartbeats,
 def test_every_sweep_is_ticked_and_every_tick_has_its_sweeps() -> None:
     ticked = [name for tick in TICKS for name in tick.sweeps]
 
-    assert sorted(ticked) == sorted(build_sweeps(apply_inbox=lambda _runtime: 0))
+    assert sorted(ticked) == sorted(build_sweeps(apply_inbox=lambda _runtime: 0, send_deliveries=lambda _runtime: 0))
 
 
 def test_due_polls_are_looked_for_each_second_and_the_inbox_every_five() -> None:

@@ -66,6 +66,72 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("provider", "model", name=op.f("pk_durations")),
     )
     op.create_table(
+        "endpoints",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("events", sa.JSON(), nullable=False),
+        sa.Column("description", sa.Text(), nullable=True),
+        sa.Column("sees_fleet", sa.Boolean(), nullable=False),
+        sa.Column("rate_per_s", sa.Float(), nullable=False),
+        sa.Column("concurrency", sa.Integer(), nullable=False),
+        sa.Column("secrets", sa.JSON(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("disabled_at", sa.BigInteger(), nullable=True),
+        sa.Column("disabled_reason", sa.Text(), nullable=True),
+        sa.Column("failing_since", sa.BigInteger(), nullable=True),
+        sa.Column("last_failed_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_send_at", sa.BigInteger(), nullable=True),
+        sa.Column("not_before", sa.BigInteger(), nullable=True),
+        sa.Column("recover_next_at", sa.BigInteger(), nullable=True),
+        sa.Column("recover_since", sa.BigInteger(), nullable=True),
+        sa.Column("recover_until", sa.BigInteger(), nullable=True),
+        sa.Column("recover_after", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("deleted_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("(state = 'disabled') = (disabled_at IS NOT NULL)", name=op.f("ck_endpoints_disabled")),
+        sa.CheckConstraint("kind IN ('subscribed', 'callback')", name=op.f("ck_endpoints_kind")),
+        sa.CheckConstraint(
+            "state = 'enabled' OR next_send_at IS NULL", name=op.f("ck_endpoints_no_lane_while_disabled")
+        ),
+        sa.CheckConstraint("state IN ('enabled', 'disabled')", name=op.f("ck_endpoints_state")),
+        sa.CheckConstraint("rate_per_s > 0 AND concurrency > 0", name=op.f("ck_endpoints_bounds")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_endpoints")),
+    )
+    op.create_index(
+        "ix_endpoints_next_send_at",
+        "endpoints",
+        ["next_send_at"],
+        unique=False,
+        sqlite_where=sa.text("next_send_at IS NOT NULL"),
+        postgresql_where=sa.text("next_send_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_endpoints_recover_next_at",
+        "endpoints",
+        ["recover_next_at"],
+        unique=False,
+        sqlite_where=sa.text("recover_next_at IS NOT NULL"),
+        postgresql_where=sa.text("recover_next_at IS NOT NULL"),
+    )
+    op.create_index("ix_endpoints_tenant_id", "endpoints", ["tenant", "id"], unique=False)
+    op.create_index(
+        "uq_endpoints_callback",
+        "endpoints",
+        ["tenant", "url"],
+        unique=True,
+        sqlite_where=sa.text("kind = 'callback'"),
+        postgresql_where=sa.text("kind = 'callback'"),
+    )
+    op.create_table(
+        "event_bodies",
+        sa.Column("event_id", sa.Text(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("event_id", name=op.f("pk_event_bodies")),
+    )
+    op.create_table(
         "handler_runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("event_id", sa.Text(), nullable=False),
@@ -115,6 +181,7 @@ def upgrade() -> None:
         sa.Column("artifacts", sa.JSON(), nullable=True),
         sa.Column("outcome", sa.JSON(), nullable=True),
         sa.Column("metadata", sa.JSON(), nullable=False),
+        sa.Column("callback_url", sa.Text(), nullable=True),
         sa.Column("progress", sa.JSON(), nullable=True),
         sa.Column("cost", sa.Float(), nullable=True),
         sa.Column("ended_by", sa.Text(), nullable=True),
@@ -263,6 +330,13 @@ def upgrade() -> None:
     op.create_index("ix_quarantined_requests_provider_id", "quarantined_requests", ["provider", "id"], unique=False)
     op.create_index("ix_quarantined_requests_received_at", "quarantined_requests", ["received_at"], unique=False)
     op.create_table(
+        "signing_secrets",
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("secrets", sa.JSON(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", name=op.f("pk_signing_secrets")),
+    )
+    op.create_table(
         "spend",
         sa.Column("provider", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -308,6 +382,56 @@ def upgrade() -> None:
         sqlite_where=sa.text("next_fetch_at IS NOT NULL"),
         postgresql_where=sa.text("next_fetch_at IS NOT NULL"),
     )
+    op.create_table(
+        "deliveries",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("endpoint_id", sa.Text(), nullable=False),
+        sa.Column("event_id", sa.Text(), nullable=False),
+        sa.Column("event_type", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("url", sa.Text(), nullable=True),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("next_try_at", sa.BigInteger(), nullable=True),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("first_failed_at", sa.BigInteger(), nullable=True),
+        sa.Column("occurred_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(state = 'pending') = (next_try_at IS NOT NULL)", name=op.f("ck_deliveries_due_while_pending")
+        ),
+        sa.CheckConstraint("state = 'pending' OR lease_token IS NULL", name=op.f("ck_deliveries_no_lease_after_end")),
+        sa.CheckConstraint(
+            "state IN ('pending', 'succeeded', 'failed', 'held', 'dropped')", name=op.f("ck_deliveries_state")
+        ),
+        sa.CheckConstraint("attempts >= tries AND tries >= 0", name=op.f("ck_deliveries_counters")),
+        sa.ForeignKeyConstraint(["endpoint_id"], ["endpoints.id"], name=op.f("fk_deliveries_endpoint_id")),
+        sa.ForeignKeyConstraint(["event_id"], ["event_bodies.event_id"], name=op.f("fk_deliveries_event_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
+        sa.UniqueConstraint("event_id", "endpoint_id", name=op.f("uq_deliveries_event_id_endpoint_id")),
+    )
+    op.create_index("ix_deliveries_endpoint_id", "deliveries", ["endpoint_id", "id"], unique=False)
+    op.create_index("ix_deliveries_job_id", "deliveries", ["job_id"], unique=False)
+    op.create_index(
+        "ix_deliveries_lane",
+        "deliveries",
+        ["endpoint_id", "next_try_at"],
+        unique=False,
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_deliveries_leased",
+        "deliveries",
+        ["endpoint_id"],
+        unique=False,
+        sqlite_where=sa.text("lease_token IS NOT NULL"),
+        postgresql_where=sa.text("lease_token IS NOT NULL"),
+    )
+    op.create_index("ix_deliveries_tenant_id", "deliveries", ["tenant", "id"], unique=False)
     op.create_table(
         "extra_runs",
         sa.Column("id", sa.Text(), nullable=False),
@@ -487,9 +611,24 @@ def upgrade() -> None:
         sqlite_where=sa.text("applied"),
         postgresql_where=sa.text("applied"),
     )
+    op.create_table(
+        "delivery_attempts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("delivery_id", sa.Text(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("ms", sa.Integer(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("excerpt", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["delivery_id"], ["deliveries.id"], name=op.f("fk_delivery_attempts_delivery_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_delivery_attempts")),
+        sa.UniqueConstraint("delivery_id", "number", name=op.f("uq_delivery_attempts_delivery_id_number")),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("delivery_attempts")
     op.drop_index(
         "uq_job_transitions_step",
         table_name="job_transitions",
@@ -528,6 +667,22 @@ def downgrade() -> None:
         postgresql_where=sa.text("next_check_at IS NOT NULL"),
     )
     op.drop_table("extra_runs")
+    op.drop_index("ix_deliveries_tenant_id", table_name="deliveries")
+    op.drop_index(
+        "ix_deliveries_leased",
+        table_name="deliveries",
+        sqlite_where=sa.text("lease_token IS NOT NULL"),
+        postgresql_where=sa.text("lease_token IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_deliveries_lane",
+        table_name="deliveries",
+        sqlite_where=sa.text("next_try_at IS NOT NULL"),
+        postgresql_where=sa.text("next_try_at IS NOT NULL"),
+    )
+    op.drop_index("ix_deliveries_job_id", table_name="deliveries")
+    op.drop_index("ix_deliveries_endpoint_id", table_name="deliveries")
+    op.drop_table("deliveries")
     op.drop_index(
         "ix_artifacts_next_fetch_at",
         table_name="artifacts",
@@ -536,6 +691,7 @@ def downgrade() -> None:
     )
     op.drop_table("artifacts")
     op.drop_table("spend")
+    op.drop_table("signing_secrets")
     op.drop_index("ix_quarantined_requests_received_at", table_name="quarantined_requests")
     op.drop_index("ix_quarantined_requests_provider_id", table_name="quarantined_requests")
     op.drop_table("quarantined_requests")
@@ -589,6 +745,27 @@ def downgrade() -> None:
         postgresql_where=sa.text("next_try_at IS NOT NULL"),
     )
     op.drop_table("handler_runs")
+    op.drop_table("event_bodies")
+    op.drop_index(
+        "uq_endpoints_callback",
+        table_name="endpoints",
+        sqlite_where=sa.text("kind = 'callback'"),
+        postgresql_where=sa.text("kind = 'callback'"),
+    )
+    op.drop_index("ix_endpoints_tenant_id", table_name="endpoints")
+    op.drop_index(
+        "ix_endpoints_recover_next_at",
+        table_name="endpoints",
+        sqlite_where=sa.text("recover_next_at IS NOT NULL"),
+        postgresql_where=sa.text("recover_next_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_endpoints_next_send_at",
+        table_name="endpoints",
+        sqlite_where=sa.text("next_send_at IS NOT NULL"),
+        postgresql_where=sa.text("next_send_at IS NOT NULL"),
+    )
+    op.drop_table("endpoints")
     op.drop_table("durations")
     op.drop_index(
         "uq_dead_letters_open",

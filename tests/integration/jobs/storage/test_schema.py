@@ -10,7 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
-import webhooks.incoming.schema  # noqa: F401 - its tables belong to the metadata
+import webhooks.incoming.schema
+import webhooks.outgoing.schema  # noqa: F401 - both packages' tables belong to the metadata
 from jobs.storage.database import Database
 from jobs.storage.metadata import metadata
 from jobs.storage.migrations import current_version, newest_version, upgrade

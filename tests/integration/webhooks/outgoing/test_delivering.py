@@ -12,10 +12,11 @@ import pytest
 import standardwebhooks
 import svix
 
-from jobs.clock import FakeClock
+from jobs.clock import FakeClock, SystemClock
 from jobs.core.events import EventType
 from jobs.services.relay import relay
 from jobs.storage.database import Database
+from jobs.storage.outbox import append_event
 from tests.integration.webhooks.outgoing.world import ADMIN, DOWN, OK, OPERATOR, STRANGER, Sent, World
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.endpoints import disable_endpoint, rotate_secret
@@ -67,12 +68,14 @@ def test_the_envelope_is_the_event_as_it_was_committed(world: World) -> None:
 def test_a_change_that_was_rolled_back_is_told_to_nobody(world: World) -> None:
     """F70: no event exists for what never became true."""
     world.endpoint()
-    with pytest.raises(Killed), world.database.write() as tx:
-        from jobs.storage.outbox import append_event
 
-        append_event(tx, EventType.JOB_SUCCEEDED, tenant="acme", data={})
-        raise Killed
+    def write_and_die() -> None:
+        with world.database.write() as tx:
+            append_event(tx, EventType.JOB_SUCCEEDED, tenant="acme", data={})
+            raise Killed
 
+    with pytest.raises(Killed):
+        write_and_die()
     world.run()
 
     assert world.sent == []
@@ -103,8 +106,6 @@ def verify(sent: Sent, secret: str) -> None:
 @pytest.fixture
 def today(database: Database) -> FakeClock:
     """The vendors' libraries read the machine's clock."""
-    from jobs.clock import SystemClock
-
     clock = database.clock
     assert isinstance(clock, FakeClock)
     clock.advance(SystemClock().now() - clock.now())

@@ -121,7 +121,8 @@ class World:
             self.look()
             self.work()
             soon = self.clock.now() + timedelta(milliseconds=500)
-            if not any(row["next_send_at"] and row["next_send_at"] < soon for row in self.rows(endpoints)):
+            due = [row[name] for row in self.rows(endpoints) for name in ("next_send_at", "recover_next_at")]
+            if not any(at is not None and at < soon for at in due):
                 return
             self.clock.advance(0.02)
 
