@@ -96,7 +96,7 @@ def _is_end(row: Row) -> bool:
 
 
 def _end_of(row: Row) -> _End:
-    at: datetime = row["at"]
+    at: datetime = min(row["at"], row["told_at"])
     began_at = row["submitted_at"]
     noticed_s = max((at - began_at).total_seconds(), 0.0) if began_at else 0.0
     unnoticed_s = 0.0

@@ -176,7 +176,7 @@ def _expect_files(tx: Transaction, fold: _Fold, decision: Decision) -> None:
 def _must_ask_cost(decision: Decision, seen: Observation, policy: Policy) -> bool:
     """A budget must not be blind: where the event that ended a job named no cost, its status is read once."""
     ended = "state" in decision.changes and is_terminal(decision.job.state)
-    return policy.budget is not None and ended and seen.source is Source.WEBHOOK and seen.cost is None
+    return policy.budget is not None and ended and seen.source is Source.WEBHOOK and decision.job.cost is None
 
 
 def _is_extra(fold: _Fold, seen: Observation, book: RunBook) -> bool:

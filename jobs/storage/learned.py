@@ -12,7 +12,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from jobs.storage.account_schema import durations, provider_standings
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
-from jobs.storage.schema import job_transitions, jobs
+from jobs.storage.metadata import Instant
+from jobs.storage.schema import artifacts, job_transitions, jobs
 
 #: A kind of job that nobody has seen end for so many days is forgotten.
 FORGET_DAYS = 90
@@ -29,8 +30,11 @@ def list_steps_after(tx: Transaction, row_id: int, *, until: datetime, limit: in
     """
     columns = (jobs.c.provider, jobs.c.model, jobs.c.adopt, jobs.c.submitted_at, jobs.c.polled_at)
     steps = job_transitions.c
+    # A success that waits for its files was told when they were named.
+    named_at = sa.select(sa.func.min(artifacts.c.created_at)).where(artifacts.c.job_id == jobs.c.id).scalar_subquery()
+    told_at = sa.func.coalesce(named_at, steps.at, type_=Instant()).label("told_at")
     statement = (
-        sa.select(steps.id, steps.job_id, steps.to_state, steps.source, steps.at, steps.applied, *columns)
+        sa.select(steps.id, steps.job_id, steps.to_state, steps.source, steps.at, steps.applied, told_at, *columns)
         .join(jobs, jobs.c.id == steps.job_id)
         .where(steps.id > row_id)
         .order_by(steps.id)

@@ -15,10 +15,11 @@ from jobs.services.accounts import read_accounts
 from jobs.services.creation import NewJob, create_job
 from jobs.services.learning import learn
 from jobs.storage.account_schema import durations, provider_standings
+from jobs.storage.artifacts import artifact_rows
 from jobs.storage.counters import raise_counter
 from jobs.storage.database import Database, Transaction
 from jobs.storage.learned import put_samples, put_standing
-from jobs.storage.schema import outbox
+from jobs.storage.schema import artifacts, outbox
 from tests.factories import PROVIDER, TENANT, seen
 from tests.fakes.stage import Stage, a_stage
 
@@ -83,6 +84,23 @@ def test_an_end_that_a_poll_found_lies_somewhere_since_the_last_one(stage: Stage
     assert all(60 <= end <= 120 for end in ends)
     assert 80 < sum(ends) / len(ends) < 100
     assert len(set(ends)) > 30
+
+
+def test_the_time_its_files_take_is_not_the_jobs(stage: Stage) -> None:
+    """``finish = "on_artifacts"``: the success was told when its files were named, and ends the job later."""
+    job_id, run = stage.running_job(model="video")
+    stage.clock.advance(90)
+    with stage.database.write() as tx:
+        link = {"url": "https://files.example/1", "content_type": None, "size_bytes": None, "sha256": None}
+        row = stage.job(job_id)
+        tx.execute(artifacts.insert(), artifact_rows(row, [{**link, "expires_at": None}], attempt=1, at=tx.now))
+    stage.clock.advance(60)
+    with stage.database.write() as tx:
+        stage.runtime.observer.observe(tx, job_id, seen(JobState.SUCCEEDED, provider_job_id=run, at=tx.now))
+
+    learn_all(stage)
+
+    assert samples(stage) == [90.0]
 
 
 def test_kinds_of_job_are_learned_apart(stage: Stage) -> None:
