@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from jobs.core.addresses import Network
 from jobs.core.errors import JobsError, Permanent, Transient
 from jobs.core.media import HEAD_BYTES
-from jobs.net.guarded import GuardedClient, Stream
+from jobs.net.guarded import Credential, GuardedClient, Stream
 
 MAX_REDIRECTS = 5
 _GONE = frozenset({403, 404, 410})
@@ -60,9 +60,9 @@ def download(
     *,
     max_bytes: int,
     allowed: Iterable[Network] = (),
-    go_on: Callable[[], None] = lambda: None,
+    credential: Credential | None = None,
 ) -> Download:
-    """Writes a file into ``sink``. Nothing of ours is sent along: no credential, no cookie.
+    """Writes a file into ``sink``.
 
     Args:
         client: Guards the URL and each redirect.
@@ -70,7 +70,7 @@ def download(
         sink: Empty; what is in it after an error is worth nothing.
         max_bytes: On the wire, and decoded.
         allowed: Networks that may be used besides public addresses.
-        go_on: Called now and then; what it raises ends the download.
+        credential: Sent to its own origin only; without one nothing of ours is sent along.
 
     Raises:
         AddressRefused: The guard said no.
@@ -79,12 +79,11 @@ def download(
         Damaged: Cut, partial, or encoded in a way nobody asked for.
         NotSent, NoAnswer, Transient: No usable answer.
     """
-    with client.open("GET", url, allowed=allowed, redirects=MAX_REDIRECTS) as stream:
+    with client.open("GET", url, allowed=allowed, redirects=MAX_REDIRECTS, credential=credential) as stream:
         _check_status(stream)
         _check_length(stream, max_bytes)
         digest, head, size = hashlib.sha256(), b"", 0
         for piece in _decoded(stream, max_bytes):
-            go_on()
             size += len(piece)
             if size > max_bytes:
                 raise TooLarge(f"it is larger than {max_bytes} bytes")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 
 from requests.structures import CaseInsensitiveDict
@@ -34,6 +34,18 @@ class TlsRefused(NotSent):
     """The other side's certificate is not good for its name, or the handshake failed."""
 
     slug = "tls-error"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Headers that belong to one origin, and are sent to no other, whatever redirects say."""
+
+    origin: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    def of(self, target: CheckedTarget) -> Mapping[str, str]:
+        """What this target may see."""
+        return self.headers if target.url.origin == self.origin else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,7 @@ class GuardedClient:
         body: bytes | None = None,
         allowed: Iterable[Network] = (),
         redirects: int = 0,
+        credential: Credential | None = None,
     ) -> Iterator[Stream]:
         """Sends a request and gives its answer with the body still to be read.
 
@@ -134,6 +147,7 @@ class GuardedClient:
             body: Sent as it is, to the first hop only.
             allowed: Networks that may be used besides public addresses.
             redirects: How many hops may be followed, each judged as the first; 0: a redirect is the answer.
+            credential: Sent to hops at its own origin only.
 
         Raises:
             AddressRefused: The guard said no to the URL or a hop, or there were too many hops.
@@ -146,7 +160,9 @@ class GuardedClient:
         for hop in range(redirects + 1):
             connection = self._connection(target)
             try:
-                stream = self._send(exchange, connection, target, method=method, headers=headers, body=body)
+                secret = credential.of(target) if credential else {}
+                sent = {**(headers or {}), **secret}
+                stream = self._send(exchange, connection, target, method=method, headers=sent, body=body)
                 location = stream.headers.get("Location")
                 if not (redirects and stream.status in _REDIRECTS and location):
                     yield stream

@@ -60,7 +60,13 @@ class ElevenLabsProvider:
     def __init__(self, config: ProviderConfig, client: HttpClient, clock: Clock) -> None:
         """Dials nobody yet."""
         self._url = config.base_url.rstrip("/")
-        self._calls = Calls(client, clock, self._url, {"xi-api-key": credential_of(config)})
+        self._headers = {"xi-api-key": credential_of(config)}
+        self._calls = Calls(client, clock, self._url, self._headers)
+
+    @property
+    def file_headers(self) -> Mapping[str, str]:
+        """Dubbings are given away against the key only."""
+        return self._headers
 
     def submit(self, request: SubmitRequest) -> Report:
         """See the port."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jobs.core.errors import JobsError, Permanent, UnknownOutcome
 from jobs.core.observations import JobError, Json, Link, Progress
@@ -208,4 +208,14 @@ class Provider(Protocol):
         Raises:
             Unusable: The body has not the shape of this provider's events.
         """
+        ...
+
+
+@runtime_checkable
+class GivesFilesToItsKey(Protocol):
+    """An adapter whose result files are given away only against its credential."""
+
+    @property
+    def file_headers(self) -> Mapping[str, str]:
+        """What a download from the account's own host must carry; no other host is sent it."""
         ...

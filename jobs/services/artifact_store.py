@@ -67,11 +67,6 @@ class ArtifactStore:
         file: BinaryIO = self._files.open(f"{self._root}/{path}", "rb")
         return file
 
-    def remove(self, path: str) -> None:
-        """Removes a kept file, if it is there."""
-        if self._files.exists(f"{self._root}/{path}"):
-            self._files.rm_file(f"{self._root}/{path}")
-
 
 def open_store(settings: Settings) -> ArtifactStore:
     """The store the settings name."""

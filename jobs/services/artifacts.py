@@ -144,7 +144,7 @@ def _fetch(case: _Case, record: _Record) -> Came:
     runtime, store = case.runtime, open_store(case.runtime.settings)
     try:
         with store.receive() as (file, place):
-            fetched = fetch_file(runtime.guard, case.entry.config, case.row["link"], file)
+            fetched = fetch_file(runtime.guard, case.entry, case.row["link"], file)
             path = f"{case.row['job_id']}/{case.row['id']}"
             store.keep(place, path)
     except LinkGone as gone:

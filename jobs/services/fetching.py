@@ -9,13 +9,14 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from jobs.config.providers import ProviderConfig
+from jobs.core.addresses import read_url
 from jobs.core.errors import JobsError, Transient
 from jobs.core.media import end_fault, judge_type
 from jobs.net.download import Damaged, Download, download
 from jobs.net.guard import Guard
-from jobs.net.guarded import GuardedClient
+from jobs.net.guarded import Credential, GuardedClient
 from jobs.net.http import Bounds
-from jobs.providers.port import Gone
+from jobs.providers.port import GivesFilesToItsKey, Gone
 from jobs.services.runtime import ProviderEntry
 from jobs.storage.jobs import Row
 
@@ -38,14 +39,15 @@ class Fetched:
     sha256: str
 
 
-def fetch_file(guard: Guard, config: ProviderConfig, link: Mapping[str, Any], file: BinaryIO) -> Fetched:
-    """Downloads what a link leads to into ``file``, and judges it. Our credential stays with the provider's API.
+def fetch_file(guard: Guard, entry: ProviderEntry, link: Mapping[str, Any], file: BinaryIO) -> Fetched:
+    """Downloads what a link leads to into ``file``, and judges it. Our credential goes to the provider's own host only.
 
     Raises:
         AddressRefused, LinkGone, TooLarge: See :func:`jobs.net.download.download`.
         Unfit: It is not the promised file.
         Transient: It did not come.
     """
+    config = entry.config
     try:
         got = download(
             GuardedClient(guard, bounds=BOUNDS),
@@ -53,11 +55,18 @@ def fetch_file(guard: Guard, config: ProviderConfig, link: Mapping[str, Any], fi
             file,
             max_bytes=config.artifacts.max_bytes,
             allowed=config.private_addresses,
+            credential=_credential(entry),
         )
     except Damaged as damaged:
         raise Unfit(damaged.detail) from damaged
     content_type = _judged(got, link, config, file)
     return Fetched(content_type, got.size, got.sha256)
+
+
+def _credential(entry: ProviderEntry) -> Credential | None:
+    if not isinstance(entry.adapter, GivesFilesToItsKey):
+        return None
+    return Credential(read_url(entry.config.base_url).origin, entry.adapter.file_headers)
 
 
 def _judged(got: Download, link: Mapping[str, Any], config: ProviderConfig, file: BinaryIO) -> str:

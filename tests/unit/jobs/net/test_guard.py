@@ -15,7 +15,7 @@ import pytest
 
 from jobs.net import exchange
 from jobs.net.guard import AddressRefused, Guard, Unresolved
-from jobs.net.guarded import GuardedClient
+from jobs.net.guarded import Credential, GuardedClient
 from jobs.net.http import Bounds, NoAnswer, NotSent
 from tests.fakes.raw_server import RawServer, ok, raw_server, says
 
@@ -212,6 +212,22 @@ def test_a_signed_target_in_a_location_header_keeps_every_byte(monkeypatch: pyte
             assert b"".join(stream.chunks()) == b"there"
 
         assert server.requests[1].startswith(b"GET %s HTTP/1.1\r\n" % target)
+
+
+def test_a_credential_is_sent_to_its_own_origin_only() -> None:
+    """A redirect takes nobody's key along, and brings none home either."""
+    secret = {"X-Key": "hunter2"}
+    with raw_server() as there, raw_server() as ours:
+        there._scripts = (there.reads_then(lambda to: to.sendall(ok(b"there"))),)
+        ours._scripts = (ours.reads_then(lambda to: to.sendall(moved(f"{there.url}/x", 0))),)
+        client = GuardedClient(Guard(lifted=True), bounds=QUICK)
+        for first in (ours, there):
+            credential = Credential(ours.url, secret)
+            with client.open("GET", f"{first.url}/a", redirects=2, credential=credential) as stream:
+                assert stream.status == 200
+
+        assert [b"hunter2" in request for request in ours.requests] == [True]
+        assert [b"hunter2" in request for request in there.requests] == [False, False]
 
 
 def test_a_redirect_from_https_to_http_is_refused() -> None:
