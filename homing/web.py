@@ -15,27 +15,32 @@ from flask import Response, g, request
 
 from homing import metrics, openapi, reference
 from homing.composition import build_runtime, exiting_on_bad_configuration
+from homing.gate import gated
 from homing.health.fleet import examine
 from homing.health.readiness import Readiness
 from homing.health.routes import Instruments, health_blueprint
 from homing.redis_probe import RedisProbe
-from homing.up.processes import WEB_THREADS
+from homing.up.processes import STREAM_THREADS, WEB_THREADS
 from jobs import ids, telemetry
-from jobs.api import artifacts, dead_letters, events, jobs, providers
+from jobs.api import artifacts, dead_letters, events, jobs, providers, streams
 from jobs.api.context import EXTENSION
 from jobs.api.openapi import SECURITY_SCHEMES
 from jobs.api.problems import register_problems
 from jobs.api.requests import StrictRequest
 from jobs.services.runtime import Runtime
+from jobs.services.stream_bell import RedisBell
+from jobs.services.streaming import Streams
 from jobs.services.waiting import WaitingRoom
 from reconciler.watchdog import Watchdog
-from webhooks import incoming
+from webhooks import incoming, outgoing
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 #: A waiter of a long poll holds a thread; the others are for requests that are answered at once.
 _WAITERS = WEB_THREADS // 4
+#: Of a worker's streams; one tenant alone leaves some to the others.
+_STREAMS_PER_TENANT = STREAM_THREADS * 4 // 5
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _DESCRIPTION = "Brings every long-running third-party job home: once, in the right state."
@@ -57,11 +62,17 @@ def create_app(runtime: Runtime | None = None) -> APIFlask:
     app.json.sort_keys = False  # type: ignore[attr-defined] # of Flask's own provider
     app.extensions[EXTENSION] = parts
     app.extensions[jobs.WAITING_ROOM] = WaitingRoom.over(parts.database, seats=_WAITERS)
+    app.extensions[streams.STREAMS] = _build_streams(parts)
     app.spec_processor(openapi.describe)  # type: ignore[arg-type] # a dict, as the format is JSON
     register_problems(app)
     _name_requests(app)
     _add_routes(app, parts, is_serving=runtime is None)
     return app
+
+
+def _build_streams(parts: Runtime) -> Streams:
+    bell = RedisBell(parts.redis, monotonic=parts.clock.monotonic)
+    return Streams(parts.database, bell, seats=STREAM_THREADS, seats_per_tenant=_STREAMS_PER_TENANT)
 
 
 #: What APIFlask would add to the document about errors; ours are problems (``jobs.api.openapi``).
@@ -81,7 +92,7 @@ def _build_serving() -> Runtime:
 
 
 def _add_routes(app: APIFlask, parts: Runtime, *, is_serving: bool) -> None:
-    for module in (jobs, artifacts, dead_letters, events, providers):
+    for module in (jobs, artifacts, streams, dead_letters, events, providers):
         app.register_blueprint(module.blueprint)
     probe = RedisProbe(parts.settings.redis_url)
     instruments = Instruments(
@@ -92,6 +103,8 @@ def _add_routes(app: APIFlask, parts: Runtime, *, is_serving: bool) -> None:
     app.register_blueprint(health_blueprint(instruments))
     app.register_blueprint(reference.blueprint)
     incoming.install(app, parts, prefetch=is_serving)
+    outgoing.install(app)
+    app.wsgi_app = gated(app.wsgi_app, seats=WEB_THREADS)  # type: ignore[assignment,method-assign] # as Flask says
 
 
 def _name_requests(app: APIFlask) -> None:

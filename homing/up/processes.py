@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 
 from jobs.broker import EVENT_QUEUES, IO_QUEUES
 
-#: Requests one web worker answers at a time; it shares them out by this number (``homing.web``).
+#: Requests one web worker works on at a time (``homing.gate``); it shares them out by this number (``homing.web``).
 WEB_THREADS = 16
+#: Streams one web worker keeps open: each holds a thread that waits. The server starts threads as they are needed.
+STREAM_THREADS = 400
+#: Requests one web worker lets wait; beyond them the kernel's backlog holds them.
+_WAITING = 240
 _CELERY = "celery -A homing.worker:app"
 # Mingle and gossip are chatter between workers that nothing here reads, and more code on the reconnect path.
 _WORKER = f"{_CELERY} worker --pool prefork --prefetch-multiplier 1 --without-mingle --without-gossip"
@@ -51,9 +55,9 @@ class Process:
 PROCESSES: tuple[Process, ...] = (
     Process(
         "web",
-        # The backpressure is how many requests one worker lets wait; beyond it the kernel's backlog holds them.
         "granian --interface wsgi --factory homing.web:create_app --host {web_host} --port {web_port} --no-ws"
-        f" --workers 2 --blocking-threads {WEB_THREADS} --backpressure 256"
+        f" --workers 2 --blocking-threads {WEB_THREADS + STREAM_THREADS}"
+        f" --backpressure {WEB_THREADS + STREAM_THREADS + _WAITING}"
         " --respawn-failed-workers --workers-kill-timeout 10",
         stop_wait_s=15,
         measures=True,

@@ -23,6 +23,12 @@ def find_live_key(tx: Transaction, digest: str) -> RowMapping | None:
     return tx.execute(statement).mappings().one_or_none()
 
 
+def find_live_key_by_id(tx: Transaction, key_id: str) -> RowMapping | None:
+    """The row of a key that has not been revoked, by the id that may be shown."""
+    statement = sa.select(api_keys).where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
+    return tx.execute(statement).mappings().one_or_none()
+
+
 def list_keys(tx: Transaction) -> Sequence[RowMapping]:
     """Every key ever made, oldest first; made by hand, so there are few."""
     return tx.execute(sa.select(api_keys).order_by(api_keys.c.id)).mappings().all()
