@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli import dead_letters, fleet, follow, jobs, keys, plan, providers, upkeep
+from homing.cli import dead_letters, deliveries, endpoints, fleet, follow, jobs, keys, plan, providers, upkeep
 
 app = typer.Typer(
     name="homing",
@@ -41,5 +41,7 @@ plan.register(app)
 jobs.register(app)
 follow.register(app)
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(endpoints.app, name="endpoints")
+app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(providers.app, name="providers")
 app.add_typer(keys.app, name="keys")
