@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from homing.demo.stage import Stage
 from homing.demo.submission import Submission
 from jobs.storage.database import Transaction
-from jobs.storage.schema import job_transitions, jobs
+from jobs.storage.schema import artifacts, job_transitions, jobs
 from jobs.storage.tallies import count_open_letters
 from webhooks.incoming.schema import inbox_events
 
@@ -51,6 +51,7 @@ class Evidence:
         effects: calls at the sink, by job.
         inbox: received events by what became of them.
         dead_letters: open ones.
+        files: result files by what became of them.
     """
 
     submissions: Sequence[Submission]
@@ -60,6 +61,7 @@ class Evidence:
     effects: Mapping[str, int]
     inbox: Mapping[str, int] = field(default_factory=dict)
     dead_letters: int = 0
+    files: Mapping[str, int] = field(default_factory=dict)
 
 
 def gather(stage: Stage, submissions: Sequence[Submission]) -> Evidence:
@@ -72,8 +74,9 @@ def gather(stage: Stage, submissions: Sequence[Submission]) -> Evidence:
             steps=_steps(tx),
             ledger=ledger,
             effects=effects,
-            inbox=_inbox(tx),
+            inbox=_counted(tx, inbox_events.c.status),
             dead_letters=sum(row["count"] for row in count_open_letters(tx)),
+            files=_counted(tx, artifacts.c.state),
         )
 
 
@@ -98,7 +101,6 @@ def _steps(tx: Transaction) -> list[Step]:
     return [Step(row["job_id"], row["from_state"], row["to_state"], row["source"]) for row in rows]
 
 
-def _inbox(tx: Transaction) -> Counter[str]:
-    status = inbox_events.c.status
-    rows = tx.rows(sa.select(status.label("name"), sa.func.count().label("count")).group_by(status))
+def _counted(tx: Transaction, column: sa.Column[str]) -> Counter[str]:
+    rows = tx.rows(sa.select(column.label("name"), sa.func.count().label("count")).group_by(column))
     return Counter({str(row["name"]): row["count"] for row in rows})

@@ -72,6 +72,8 @@ def _ends(evidence: Evidence) -> Iterator[Check]:
     once = [job_id for job_id in evidence.jobs if evidence.effects.get(job_id) == 1]
     yield _equal("effects", "jobs with exactly 1 effect at the sink", wanted, len(once))
     yield _equal("effect_calls", "calls at the sink", wanted, sum(evidence.effects.values()))
+    named, stored = sum(evidence.files.values()), evidence.files.get("stored", 0)
+    yield _equal("files", "result files stored, of all that were named", named, stored)
     waiting = sum(1 for job in evidence.jobs.values() if job.waits_for_person)
     yield _equal("unattended", "jobs that needed a person", 0, waiting)
     yield _equal("dead_letters", "dead letters", 0, evidence.dead_letters)

@@ -108,6 +108,7 @@ def test_a_good_run_holds() -> None:
         (replace(GOOD, effects={TOLD: 1}), {"effects", "effect_calls"}),
         (replace(GOOD, effects={TOLD: 1, DROPPED: 1, "job_x": 1}), {"effect_calls"}),
         (replace(GOOD, dead_letters=1), {"dead_letters"}),
+        (replace(GOOD, files={"stored": 3, "rejected": 1}), {"files"}),
         (
             replace(GOOD, steps=[*GOOD.steps, Step(DROPPED, "failed", "succeeded", "webhook")]),
             {"illegal_transitions", "ended_twice", "history"},
