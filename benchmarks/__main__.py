@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ack, drain, duplicates, idle, latency, memory, polling, sweep
+from benchmarks import ack, drain, duplicates, idle, latency, memory, polling, streams, sweep
 from benchmarks.benchmark import Benchmark, Result
 from benchmarks.machine import describe
 from benchmarks.plot import picture
@@ -24,6 +24,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     duplicates.BENCHMARK,
     drain.BENCHMARK,
     latency.BENCHMARK,
+    streams.BENCHMARK,
     sweep.BENCHMARK,
     polling.BENCHMARK,
     idle.BENCHMARK,

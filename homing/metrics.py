@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import psutil
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
 from homing.redis_probe import RedisProbe
@@ -40,11 +42,20 @@ def exposition(database: Database, probe: RedisProbe) -> tuple[bytes, str]:
     registry = CollectorRegistry()
     registry.register(Rows(database))
     registry.register(Queues(probe))
-    if os.environ.get(SHARED_FOLDER):
+    if folder := os.environ.get(SHARED_FOLDER):
+        _forget_the_dead(Path(folder))
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call] # prometheus_client leaves it untyped
     else:
         registry.register(telemetry.registry)
     return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """What a process has open, such as streams, it had: a killed one cannot take its number back."""
+    for file in folder.glob("gauge_live*_*.db"):
+        number = file.stem.rpartition("_")[2]
+        if number.isdigit() and not psutil.pid_exists(int(number)):
+            mark_process_dead(int(number), str(folder))  # type: ignore[no-untyped-call] # left untyped there
 
 
 class Rows(Collector):

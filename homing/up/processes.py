@@ -58,7 +58,7 @@ PROCESSES: tuple[Process, ...] = (
         "granian --interface wsgi --factory homing.web:create_app --host {web_host} --port {web_port} --no-ws"
         f" --workers 2 --blocking-threads {WEB_THREADS + STREAM_THREADS}"
         f" --backpressure {WEB_THREADS + STREAM_THREADS + _WAITING}"
-        " --respawn-failed-workers --workers-kill-timeout 10",
+        " --respawn-failed-workers --workers-kill-timeout 5",
         stop_wait_s=15,
         measures=True,
     ),

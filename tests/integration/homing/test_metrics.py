@@ -13,7 +13,7 @@ import redis
 from prometheus_client.parser import text_string_to_metric_families
 
 from homing.celery_app import KEY_PREFIX
-from homing.metrics import SHARED_FOLDER, exposition
+from homing.metrics import SHARED_FOLDER, _forget_the_dead, exposition
 from homing.redis_probe import RedisProbe
 from homing.web import create_app
 from jobs import telemetry
@@ -135,7 +135,7 @@ def test_what_the_process_measured_is_exposed(sqlite_url: str) -> None:
 _COUNTS = "from jobs import telemetry; telemetry.POLLS.labels('renders', 'same').inc()"
 _SCRAPES = """
 import sys
-from homing.metrics import SHARED_FOLDER, exposition
+from homing.metrics import SHARED_FOLDER, _forget_the_dead, exposition
 from homing.redis_probe import RedisProbe
 from jobs.storage.database import Database
 print(exposition(Database.connect(sys.argv[1]), RedisProbe("redis://127.0.0.1:1/0"))[0].decode())
@@ -168,3 +168,13 @@ def test_the_route_speaks_prometheus(sqlite_url: str) -> None:
     assert answer.content_type.startswith("text/plain")
     assert "homing_database_up 1.0" in answer.text
     database.close()
+
+
+def test_a_killed_processs_streams_are_no_longer_counted(tmp_path: Path) -> None:
+    gone, here = tmp_path / "gauge_livesum_4194305.db", tmp_path / f"gauge_livesum_{os.getpid()}.db"
+    for file in (gone, here):
+        file.touch()
+
+    _forget_the_dead(tmp_path)
+
+    assert list(tmp_path.iterdir()) == [here]
