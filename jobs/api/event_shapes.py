@@ -1,0 +1,213 @@
+"""The shape of each event, as models: what the schemas at ``/v1/event-types`` and in ``docs/`` are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, create_model
+
+from jobs.api.documents import Document, Job
+from jobs.core.events import DESCRIPTIONS, SCHEMA_VERSION, EventType
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+#: A job as events tell it: without its input, which never changes and may be large or private.
+ToldJob = create_model(
+    "ToldJob",
+    __base__=Document,
+    __doc__="The job at that moment, without its input.",
+    **{name: (field.annotation, field) for name, field in Job.model_fields.items() if name != "input"},  # type: ignore[call-overload] # pydantic takes what it gives
+)
+
+
+class JobData(Document):
+    """Of events of a job."""
+
+    job: ToldJob  # type: ignore[valid-type] # made above
+
+
+class ToldArtifact(Document):
+    """A result file."""
+
+    id: str
+    job: str
+    state: Literal["stored", "rejected", "expired"]
+    content_type: str | None
+    size: int | None
+    sha256: str | None
+    reason: str | None = Field(description="Why it is not stored")
+    expires_at: AwareDatetime | None
+
+
+class ArtifactData(Document):
+    """Of events of a result file."""
+
+    artifact: ToldArtifact
+
+
+class WebhookData(Document):
+    """What a sender of ``adapter = "events"`` sent."""
+
+    provider: str
+    delivery_id: str | None
+    inbox: str
+    received_at: AwareDatetime
+    is_hint: bool
+    headers: dict[str, str]
+    body: dict[str, Any] | list[Any] | None
+    body_base64: str | None
+    is_body_omitted: bool
+
+
+class Silence(Document):
+    """A part of the fleet, and how long it did not report."""
+
+    name: str
+    period_s: float
+    last_beat_at: AwareDatetime
+    silent_s: float
+
+
+class HeartbeatData(Document):
+    """Of events of the fleet's parts."""
+
+    heartbeat: Silence
+
+
+class ProviderData(Document):
+    """Of events of a provider's webhooks."""
+
+    provider: str
+    poll_share: float = Field(ge=0, le=1, description="Of its newest jobs, the share that a poll brought home")
+    jobs: int = Field(ge=0, description="How many those are")
+
+
+class ToldLetter(Document):
+    """A dead letter."""
+
+    id: str
+    kind: str
+    ref: str
+    job_id: str | None
+    reason: str
+    attempts: int
+
+
+class DeadLetterData(Document):
+    """Of events of dead letters."""
+
+    dead_letter: ToldLetter
+
+
+class DisabledEndpoint(Document):
+    """An endpoint that is sent nothing more."""
+
+    id: str
+    url: str
+    events: list[str]
+    description: str | None
+    disabled_at: AwareDatetime
+    reason: str
+
+
+class DisabledEndpointData(Document):
+    """Of ``endpoint.disabled``."""
+
+    endpoint: DisabledEndpoint
+
+
+class TestedEndpoint(Document):
+    """An endpoint, as its test names it."""
+
+    id: str
+    url: str
+
+
+class TestedEndpointData(Document):
+    """Of ``endpoint.test``."""
+
+    endpoint: TestedEndpoint
+
+
+class Envelope(Document):
+    """What every event is wrapped in."""
+
+    id: str = Field(pattern="^evt_", description="The same on every delivery: deduplicate by it")
+    schema_version: Literal[1]
+    occurred_at: AwareDatetime
+    tenant: str | None = Field(description="Whose it is; null for events of the fleet")
+    position: Annotated[int | None, Field(description="In lists: its place among all events, in commit order")] = None
+
+
+class SequencedEnvelope(Envelope):
+    """Of events that belong to a job."""
+
+    sequence: int = Field(ge=1, description="Counts per job")
+
+
+class LooseEnvelope(Envelope):
+    """Of events that belong to no job."""
+
+    sequence: None
+
+
+_DATA: dict[str, type[Document]] = {
+    "job": JobData,
+    "artifact": ArtifactData,
+    "webhook": WebhookData,
+    "heartbeat": HeartbeatData,
+    "provider": ProviderData,
+    "dead_letter": DeadLetterData,
+    "endpoint.disabled": DisabledEndpointData,
+    "endpoint.test": TestedEndpointData,
+}
+
+
+@cache
+def strict_schema(event_type: EventType) -> dict[str, Any]:
+    """The JSON Schema of what this release writes, to the last field; ours to test against."""
+    family = event_type.partition(".")[0]
+    sequenced = family in ("job", "artifact")
+    model = create_model(
+        "Event",
+        __base__=SequencedEnvelope if sequenced else LooseEnvelope,
+        type=(Literal[str(event_type)], ...),  # type: ignore[arg-type] # a type made of a value
+        data=(_DATA.get(event_type) or _DATA[family], ...),
+    )
+    schema = model.model_json_schema(mode="serialization")
+    schema["required"] = [name for name in schema["required"] if name != "position"]  # deliveries have none
+    about = {"title": str(event_type), "description": DESCRIPTIONS[event_type]}
+    return {"$schema": _DIALECT, "$id": f"urn:homing:event:{event_type}:{SCHEMA_VERSION}", **schema, **about}
+
+
+def schema_of(event_type: EventType) -> dict[str, Any]:
+    """The JSON Schema for consumers: fields may be added within a version, so what it does not know is allowed."""
+    opened = _opened(strict_schema(event_type))
+    assert isinstance(opened, dict)
+    return {**opened, "title": str(event_type)}
+
+
+def list_event_types() -> Iterator[dict[str, Any]]:
+    """Every type with its schema, in the order of the reference."""
+    for event_type in EventType:
+        yield {
+            "type": str(event_type),
+            "description": DESCRIPTIONS[event_type],
+            "schema_version": SCHEMA_VERSION,
+            "schema": schema_of(event_type),
+        }
+
+
+def _opened(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_opened(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = ("additionalProperties", False)
+    return {
+        name: _opened(item)
+        for name, item in schema.items()
+        if (name, item) != closed and not (name == "title" and isinstance(item, str))  # made of the field's name
+    }
