@@ -30,6 +30,7 @@ from jobs.services.redrivers import REDRIVERS
 from jobs.storage.database import Database
 from tests.fakes.runtime import a_runtime
 from webhooks.incoming.letters import LETTER_KIND
+from webhooks.outgoing import letters as outgoing_letters
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -231,7 +232,7 @@ def test_every_metric_a_process_declares_is_written_somewhere() -> None:
 def test_the_runbook_says_what_to_do_about_every_kind_of_dead_letter() -> None:
     listed = names_in(first_cells(section(page("runbook.md"), "Dead letters")))
 
-    assert listed == {*REDRIVERS, LETTER_KIND}
+    assert listed == {*REDRIVERS, LETTER_KIND, outgoing_letters.LETTER_KIND}
 
 
 def test_the_runbook_says_what_to_do_about_every_review() -> None:
