@@ -23,8 +23,6 @@ from webhooks.outgoing.endpoints import (
 from webhooks.outgoing.letters import LETTER_KIND, redrive_delivery
 from webhooks.outgoing.retrying import MAX_TRIES
 
-pytestmark = pytest.mark.invents_events
-
 HOUR = timedelta(hours=1)
 
 

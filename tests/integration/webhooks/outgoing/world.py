@@ -13,14 +13,17 @@ import sqlalchemy as sa
 
 from jobs.broker import DELIVER, DISPATCH
 from jobs.clock import FakeClock
+from jobs.core import instants
 from jobs.core.events import EventType
 from jobs.net.guard import Guard
+from jobs.services.job_events import append_job_event
 from jobs.services.keys import Principal, Role
 from jobs.services.relay import relay
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
 from jobs.storage.outbox import append_event
 from jobs.storage.schema import outbox
+from tests.factories import T, insert_test_job
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.runtime import a_runtime
 from webhooks.outgoing.attempt import Answered
@@ -78,14 +81,19 @@ class World:
     ) -> dict[str, Any]:
         return create_endpoint(self.runtime, by, NewEndpoint(url, events or ("job.*",), **more))
 
-    def event(
-        self, event_type: EventType = EventType.JOB_SUCCEEDED, *, tenant: str | None = "acme", **more: Any
-    ) -> str:
+    def event(self, event_type: EventType = EventType.JOB_SUCCEEDED, *, tenant: str = "acme") -> str:
+        """Something happens to a job of its own."""
         with self.database.write() as tx:
-            return append_event(tx, event_type, tenant=tenant, data={"job": {"state": "succeeded"}}, **more)
+            return append_job_event(tx, event_type, insert_test_job(tx, tenant=tenant, event_count=1))
 
-    def events(self, count: int, **more: Any) -> list[str]:
-        return [self.event(**more) for _ in range(count)]
+    def silence(self) -> str:
+        """An event of the fleet, which belongs to no tenant."""
+        silent = {"name": "sweep.polls", "period_s": 1.0, "last_beat_at": instants.to_text(T), "silent_s": 20.0}
+        with self.database.write() as tx:
+            return append_event(tx, EventType.HEARTBEAT_MISSED, tenant=None, data={"heartbeat": silent})
+
+    def events(self, count: int) -> list[str]:
+        return [self.event() for _ in range(count)]
 
     def relay(self) -> None:
         relay(self.runtime)
