@@ -27,7 +27,7 @@ from jobs.net.http import HttpClient
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
 from jobs.services.runtime import ProviderEntry, Runtime, install
-from jobs.storage.database import Database
+from jobs.storage.database import WRITE_TIMEOUT_S, Database
 from webhooks.incoming import inbox
 from webhooks.incoming.parked import wake_parked
 from webhooks.outgoing import letters
@@ -38,13 +38,14 @@ from webhooks.outgoing.sealing import development_key
 _REDIS_TIMEOUT_S = 0.5
 
 
-def build_runtime(configuration: Configuration | None = None) -> Runtime:
+def build_runtime(configuration: Configuration | None = None, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> Runtime:
     """Puts a process together and makes the result its own (``jobs.services.runtime.current``).
 
     Connects to nothing yet: the first transaction and the first message do.
 
     Args:
         configuration: What an operator chose; read from the environment where absent.
+        write_timeout_s: How long a SQLite writer of this process queues.
 
     Raises:
         ConfigError: Every fault of the configuration, or a plugin that cannot be imported.
@@ -54,7 +55,7 @@ def build_runtime(configuration: Configuration | None = None) -> Runtime:
     runtime = assemble(
         chosen,
         clock=clock,
-        database=Database.connect(chosen.settings.database_url, clock=clock),
+        database=Database.connect(chosen.settings.database_url, clock=clock, write_timeout_s=write_timeout_s),
         broker=CeleryBroker(chosen.settings.redis_url),
         handlers=load_handlers(chosen),
     )

@@ -27,6 +27,9 @@ from reconciler.watchdog import Watchdog
 from webhooks.incoming import sweep_inbox
 from webhooks.outgoing.rounds import look_for_work
 
+# Nobody waits for a worker's write as a provider waits for its answer, so it may queue for longer than a web process.
+_WRITE_PATIENCE_S = 10.0
+
 _log = structlog.get_logger(__name__)
 
 
@@ -58,7 +61,7 @@ class Child:
     def start(self, **_: Any) -> None:
         """After the fork: the parts, the sweeps, the watch."""
         with exiting_on_bad_configuration():
-            runtime = build_runtime(_configuration)
+            runtime = build_runtime(_configuration, write_timeout_s=_WRITE_PATIENCE_S)
         ticking.install(build_reconciler(runtime))
         self._runtime = runtime
         self._watchdog = Watchdog(runtime.database, broker=runtime.broker)

@@ -24,7 +24,7 @@ from jobs.storage.migrations import upgrade
 
 _WATCH_EVERY_S = 1.0
 _READY_EVERY_S = 0.2
-# Workers get 30 s for running tasks (soft shutdown) and Redis ends after them; then nobody waits any longer.
+# Workers get 20 s for running tasks (soft shutdown) and Redis ends after them; then nobody waits any longer.
 _STOP_S = 60
 
 

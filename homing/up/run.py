@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import threading
 from dataclasses import asdict
+from pathlib import Path
 
 from homing.up.fleet import Fleet
 from homing.up.options import FleetOptions
@@ -33,7 +35,7 @@ def run_fleet(options: FleetOptions, *, clock: Clock | None = None) -> int:
     with Fleet.start(options, clock=clock or SystemClock()) as fleet:
         _announce(fleet, options, told_to_stop)
         told_to_stop.wait()
-        print("Stopping: running tasks get up to 30 s ...", file=sys.stderr, flush=True)
+        print("Stopping: running tasks get up to 20 s ...", file=sys.stderr, flush=True)
     return 0
 
 
@@ -60,6 +62,8 @@ def welcome(running: Running) -> str:
 
 
 def _commands(running: Running) -> list[str]:
-    submit = """homing submit simulator --input '{"model": "video", "prompt": "a boat at dawn"}' --wait"""
+    homing = "homing" if shutil.which("homing") else str(Path(sys.executable).with_name("homing"))
+    provider = "simulator" if running.simulator_url else "PROVIDER"
+    submit = f"""{homing} submit {provider} --input '{{"model": "video", "prompt": "a boat at dawn"}}' --wait"""
     curl = f"curl -H 'Authorization: Bearer {running.api_key}' {running.url}/v1/jobs"
-    return [f"  {submit}", "  homing doctor", f"  {curl}"]
+    return [f"  {submit}", f"  {homing} doctor", f"  {curl}"]

@@ -161,8 +161,8 @@ def _call(runtime: Runtime, work: _Work) -> None:
         return
     with LeaseKeeper(_renewal(runtime, work), every_s=_RENEW_EVERY_S):
         work.handler.function(event)
-    with runtime.database.write() as tx:
-        _mark_done(tx, work)
+        # Under the renewed lease: it has taken effect, and a busy writer is no reason to call it again.
+        runtime.database.insist(lambda tx: _mark_done(tx, work))
 
 
 def _mark_done(tx: Transaction, work: _Work) -> None:

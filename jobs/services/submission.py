@@ -47,13 +47,16 @@ def submit_job(runtime: Runtime, job_id: str, lease_token: str | None = None) ->
             ring_relay(runtime, begun is not Submitted.NOTHING)
             return begun
         answer = _perform(runtime, begun)
-        with runtime.database.write() as tx:
-            record = SubmitRecord(tx, runtime, begun)
-            result = record.write(answer)
+        result, event_ids = runtime.database.insist(lambda tx: _record(tx, runtime, begun, answer))
         _log_answer(begun, answer, result)
         _wake(runtime, begun, answer)
-        ring_relay(runtime, record.event_ids)
+        ring_relay(runtime, event_ids)
         return result
+
+
+def _record(tx: Transaction, runtime: Runtime, submit: Submit, answer: Answer) -> tuple[Submitted, list[str]]:
+    record = SubmitRecord(tx, runtime, submit)
+    return record.write(answer), record.event_ids
 
 
 def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str | None) -> Submit | Submitted:

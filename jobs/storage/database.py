@@ -7,12 +7,13 @@ several machines compare (SQLite's database lives on this machine, so there it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -20,12 +21,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import Unavailable
 from jobs.storage.writer_lock import WriterLock
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
+# Shorter than any lease under which something is written that has happened already.
+PERSISTENCE = timedelta(seconds=20)
 _CONNECT_TIMEOUT_S = 2
 _STATEMENT_TIMEOUT_MS = 30_000
 # A row lock held by a stuck session must fail the waiter, not pile up every worker behind it.
@@ -39,6 +43,9 @@ _GIVE_UP_ON_DEAD_PEERS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,  # milliseconds; ignored where the system has no such option
 }
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -165,6 +172,29 @@ class Database:
         ):
             yield Transaction(connection, self.clock)
 
+    def insist(self, work: Callable[[Transaction], T], *, within: timedelta = PERSISTENCE) -> T:
+        """Runs a write until it is committed, for what has happened already and must not be forgotten.
+
+        The answer of a provider and the end of a handler are facts: a writer that is busy for a moment must not turn
+        them into a second request or a second call. Meanwhile the caller's lease must last.
+
+        Args:
+            work: What to write; called again from the start, in a new transaction, after each failure.
+            within: When to give up, from now.
+
+        Raises:
+            Unavailable: The database stayed away.
+        """
+        for attempt in Retrying(
+            retry=retry_if_exception_type(Unavailable),
+            stop=stop_after_delay(within),
+            wait=wait_exponential(multiplier=0.1, max=2),
+            reraise=True,
+        ):
+            with attempt, self.write() as tx:
+                return work(tx)
+        raise Unavailable  # never reached: the last failure is raised again
+
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """A transaction that only reads; never waits for a writer.
@@ -193,11 +223,33 @@ def _as_unavailable() -> Iterator[None]:
     except PoolTimeout as error:
         raise Unavailable("no database connection was free in time", retry_after=timedelta(seconds=2)) from error
     except OperationalError as error:
+        if _is_fault_of_statement(error):
+            raise
         raise Unavailable(f"the database is not available: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
             raise Unavailable("the database connection was lost") from error
         raise
+
+
+# SQLite's driver calls everything operational, a missing table too. These, by the low byte of its codes, are of the
+# moment or of the machine. Source: https://www.sqlite.org/rescode.html
+_SQLITE_AWAY = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
+
+
+def _is_fault_of_statement(error: OperationalError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF not in _SQLITE_AWAY
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -62,7 +62,7 @@ def test_a_child_has_parts_sweeps_and_a_watch_of_its_own(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {"HOMING_DATABASE_URL": sqlite_url, "HOMING_DATA_DIR": str(tmp_path)}
-    monkeypatch.setattr(worker, "build_runtime", lambda _read: build_from(load(environ)))
+    monkeypatch.setattr(worker, "build_runtime", lambda _read, **_: build_from(load(environ)))
     child = worker.Child()
 
     child.start()
