@@ -14,7 +14,7 @@ from jobs.core.states import OPEN
 from jobs.storage import tallies
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS
-from jobs.storage.schema import jobs
+from jobs.storage.schema import handler_runs, jobs
 from reconciler.heartbeats import list_heartbeats
 from webhooks.incoming.schema import InboxStatus, inbox_events
 
@@ -41,6 +41,7 @@ def read_database(database: Database) -> DatabaseFacts:
             parked=_count(tx, inbox_events.c.status == InboxStatus.PARKED),
             overdue_leases=_overdue_leases(tx),
             paused=tuple(sorted(name for name, account in accounts.items() if account["paused_at"])),
+            failing_handlers=_failing_handlers(tx),
         )
 
 
@@ -66,6 +67,12 @@ def _due_ages(tx: Transaction) -> dict[str, float]:
 def _overdue_leases(tx: Transaction) -> int:
     ran_out = jobs.c.lease_token.is_not(None) & (jobs.c.lease_until < tx.now - _LONG_AGO)
     return _count(tx, ran_out & jobs.c.state.in_(sorted(OPEN)))
+
+
+def _failing_handlers(tx: Transaction) -> dict[str, int]:
+    is_failing = handler_runs.c.next_try_at.is_not(None) & handler_runs.c.error.is_not(None)
+    statement = sa.select(handler_runs.c.handler, sa.func.count().label("count")).where(is_failing)
+    return {row["handler"]: row["count"] for row in tx.rows(statement.group_by(handler_runs.c.handler))}
 
 
 def _count(tx: Transaction, condition: sa.ColumnElement[bool]) -> int:

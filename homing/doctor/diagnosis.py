@@ -93,6 +93,11 @@ def _work(facts: Facts) -> Iterator[Finding]:
             f"dead letters: {in_words(found.dead_letters)}",
             "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it",
         )
+    if found.failing_handlers:
+        yield _wrong(
+            f"handlers fail: {in_words(found.failing_handlers)}",
+            "worker-io's log says why; each event is tried again with growing waits, then it is a dead letter",
+        )
     if found.paused:
         names = ", ".join(found.paused)
         yield Finding(Level.NOTE, f"paused: {names}", "`homing providers resume NAME` ends a pause")

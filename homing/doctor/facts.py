@@ -30,6 +30,7 @@ class DatabaseFacts:
         parked: webhooks that name a run nobody knows.
         overdue_leases: jobs whose worker let its lease run out long ago.
         paused: provider entries somebody has paused.
+        failing_handlers: events that wait for another try, by handler.
     """
 
     jobs: Mapping[str, int] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class DatabaseFacts:
     parked: int = 0
     overdue_leases: int = 0
     paused: tuple[str, ...] = ()
+    failing_handlers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

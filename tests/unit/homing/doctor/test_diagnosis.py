@@ -82,3 +82,10 @@ def test_silence_without_a_fleet_here_is_told_apart_from_a_stuck_one() -> None:
 
     assert "stuck" in stuck.remedy
     assert "no fleet runs from this folder" in absent.remedy
+
+
+def test_a_handler_that_fails_is_wrong_long_before_its_dead_letter() -> None:
+    (finding,) = diagnose(with_database(failing_handlers={"films.deliver": 2}))
+
+    assert finding.level is Level.WRONG
+    assert "films.deliver" in finding.what
