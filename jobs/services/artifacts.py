@@ -101,9 +101,11 @@ def fetch_artifact(runtime: Runtime, artifact_id: str, lease_token: str | None =
         with runtime.database.write() as tx:
             row = take_artifact(tx, artifact_id, held=lease_token, until=tx.now + LEASE)
             job = find_job(tx, row["job_id"]) if row else None
-        entry = runtime.providers.get(row["provider"]) if row else None
+            entry = runtime.providers.get(row["provider"]) if row else None
+            if row is not None and entry is None:  # it left the configuration, of this process at least
+                end_artifact(tx, row, {"next_fetch_at": tx.now + LEASE})
         if row is None or job is None or entry is None:
-            return Came.NOTHING  # a provider that left the configuration: the lease ends, another process may know it
+            return Came.NOTHING
         came = _work_on(runtime, _Case(runtime, entry, row, job))
         _log.info("artifact", artifact=artifact_id, job=row["job_id"], provider=entry.name, result=str(came))
         return came

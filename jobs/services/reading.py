@@ -104,5 +104,7 @@ def read_events(
 def _ask_again_after(row: Row, now: datetime) -> timedelta | None:
     if is_terminal(JobState(row["state"])):
         return None
+    if row["outcome"] is not None:
+        return _SOON  # its files are being fetched
     due = [row[name] for name in ("next_submit_at", "next_poll_at", "next_cancel_at") if row[name] is not None]
     return max(min(due) - now, _SOON) if due else _LATER

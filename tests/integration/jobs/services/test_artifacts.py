@@ -28,6 +28,7 @@ from jobs.services import fetching
 from jobs.services.artifacts import Came, claim_due, fetch_artifact
 from jobs.services.canceling import request_cancel
 from jobs.services.redrivers import REDRIVERS
+from jobs.storage.artifacts import take_artifact
 from jobs.storage.database import Database
 from jobs.storage.schema import artifacts, outbox
 from tests.factories import PROVIDER, seen
@@ -81,7 +82,7 @@ class Scene:
         return came
 
     def files(self, job_id: str) -> list[dict[str, Any]]:
-        return self.stage.rows(artifacts, job_id=job_id)
+        return sorted(self.stage.rows(artifacts, job_id=job_id), key=lambda row: int(row["position"]))
 
     def kept(self) -> list[bytes]:
         return [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
@@ -426,3 +427,49 @@ def test_a_fetch_whose_worker_died_is_done_by_another(scene: Scene, serve: Calla
 
     assert scene.work(1) == [Came.STORED]
     assert scene.stage.job(job_id)["state"] == "succeeded"
+
+
+def test_a_provider_that_left_the_configuration_costs_a_file_no_start(
+    scene: Scene, serve: Callable[..., RawServer]
+) -> None:
+    job_id = scene.succeed(Link(f"{serve(file()).url}/a.png"))
+    providers = scene.stage.runtime.providers
+    scene.stage.runtime = replace(scene.stage.runtime, providers={})
+
+    assert scene.work(7) == [Came.NOTHING] * 7
+    scene.stage.runtime = replace(scene.stage.runtime, providers=providers)
+
+    assert scene.work(1) == [Came.STORED]
+    assert scene.stage.job(job_id)["state"] == "succeeded"
+
+
+def test_a_fetch_that_kills_its_worker_each_time_is_given_up(scene: Scene, serve: Callable[..., RawServer]) -> None:
+    job_id = scene.succeed(Link(f"{serve(file()).url}/a.png"))
+    (row,) = scene.files(job_id)
+    for _ in range(5):
+        with scene.stage.database.write() as tx:
+            assert take_artifact(tx, row["id"], held=None, until=tx.now + timedelta(seconds=60)) is not None
+        scene.stage.clock.advance(timedelta(seconds=61))
+
+    assert scene.work(1) == [Came.REJECTED]
+    assert "never came to its end" in scene.files(job_id)[0]["reason"]
+    assert scene.stage.job(job_id)["state"] == "failed"
+
+
+def test_a_person_may_end_a_job_that_collects_and_its_files_still_come(
+    scene: Scene, serve: Callable[..., RawServer]
+) -> None:
+    job_id = scene.succeed(Link(f"{serve(file()).url}/a.png"))
+    settled = seen(
+        JobState.CANCELED,
+        at=scene.stage.clock.now(),
+        source=Source.OPERATOR,
+        attempt=None,
+        provider_job_id=None,
+        resolved_by_person=True,
+    )
+    with scene.stage.database.write() as tx:
+        scene.stage.runtime.observer.observe(tx, job_id, settled)
+
+    assert scene.work(1) == [Came.STORED]
+    assert scene.stage.job(job_id)["state"] == "canceled"
