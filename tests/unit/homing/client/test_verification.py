@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +15,10 @@ from standardwebhooks import Webhook
 from werkzeug.datastructures import Headers
 
 from homing.client import ConfigError, SignatureError, verify_webhook
+from jobs.clock import SystemClock
+from webhooks.outgoing.signing import signature_headers
 
+HOWTO = (Path(__file__).parents[4] / "docs" / "howto" / "wait_for_a_job.md").read_text(encoding="utf-8")
 SECRET = "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTA="
 OLDER = "whsec_b2xkZXIgb2xkZXIgb2xkZXIgb2xkZXI="
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,3 +95,38 @@ def test_without_a_secret_nothing_is_proven() -> None:
 def test_junk_is_a_refusal_and_nothing_else(body: bytes, headers: dict[str, str]) -> None:
     with pytest.raises(SignatureError):
         verify_webhook(body, headers, SECRET, now=NOW)
+
+
+def test_what_a_fleet_signs_is_proven_with_either_secret_of_a_rotation() -> None:
+    headers = signature_headers([SECRET, OLDER], body=BODY, event_id="evt_1", at=NOW)
+
+    for secret in (SECRET, OLDER):
+        assert verify_webhook(BODY, headers, secret, now=NOW).id == "evt_1"
+
+
+def test_x_signature_alone_proves_no_time_and_is_not_enough() -> None:
+    headers = signature_headers([SECRET], body=BODY, event_id="evt_1", at=NOW)
+    only = {name: value for name, value in headers.items() if name.lower() == "x-signature"}
+
+    assert only
+    with pytest.raises(SignatureError):
+        verify_webhook(BODY, only, SECRET, now=NOW)
+
+
+def test_the_receiver_of_the_how_to_takes_an_event_once_and_a_forged_one_never(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names: dict[str, Any] = {"__name__": "receiver"}
+    (sample,) = (
+        text for text in re.findall(r"^```python\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL) if "flask" in text
+    )
+    exec(sample, names)
+    names["app"].config["SECRET"] = SECRET
+    client = names["app"].test_client()
+    headers = signed(at=SystemClock().now())
+
+    answers = [client.post("/homing", data=BODY, headers=headers).status_code for _ in range(2)]
+    forged = client.post("/homing", data=BODY + b" ", headers=headers)
+
+    assert (answers, forged.status_code) == ([204, 204], 403)
+    assert capsys.readouterr().out == "job.succeeded job_1\n"
