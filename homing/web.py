@@ -15,6 +15,7 @@ from flask import Response, g, request
 
 from homing import metrics, openapi, reference
 from homing.composition import build_runtime, exiting_on_bad_configuration
+from homing.dead_peers import give_up_once_listening
 from homing.gate import gated
 from homing.health.fleet import examine
 from homing.health.readiness import Readiness
@@ -88,6 +89,7 @@ def _build_serving() -> Runtime:
         runtime = build_runtime()
     telemetry.configure_logging(production=runtime.settings.is_production)
     Watchdog(runtime.database, broker=runtime.broker).start()
+    give_up_once_listening()
     return runtime
 
 
