@@ -15,10 +15,12 @@ import svix
 from jobs.clock import FakeClock, SystemClock
 from jobs.core.events import EventType
 from jobs.services.documents import job_document
+from jobs.services.job_events import append_job_event
 from jobs.services.relay import relay
 from jobs.storage.database import Database
 from jobs.storage.outbox import append_event
 from jobs.storage.schema import jobs
+from tests.factories import insert_test_job
 from tests.integration.webhooks.outgoing.world import ADMIN, DOWN, OK, OPERATOR, STRANGER, Sent, World
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.endpoints import disable_endpoint, rotate_secret
@@ -347,3 +349,24 @@ def test_a_disabled_endpoint_is_sent_nothing_even_by_messages_on_their_way(world
 
     assert world.sent == []
     assert world.row()["state"] == "held"
+
+
+def test_a_jobs_events_are_sent_one_at_a_time_in_their_order(world: World) -> None:
+    """F67: order is promised per job and endpoint, where nothing fails; other jobs do not wait."""
+    world.endpoint()
+    with world.database.write() as tx:
+        job = insert_test_job(tx, event_count=1)
+        types = (EventType.JOB_CREATED, EventType.JOB_SUBMITTED, EventType.JOB_STARTED, EventType.JOB_SUCCEEDED)
+        mine = [append_job_event(tx, each, {**job, "event_count": place + 1}) for place, each in enumerate(types)]
+    others = world.events(3)
+    world.relay()
+
+    world.look()
+    (claims,) = world.messages()
+    claimed = {row["event_id"] for row in world.rows() if row["id"] in {claim.delivery_id for claim in claims}}
+    assert claimed == {mine[0], *others}
+
+    for claim in claims:
+        deliver_all(world.runtime, [claim], send=world.send)
+    world.run()
+    assert [sent.event for sent in world.sent if sent.event in mine] == mine
