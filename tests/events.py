@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from jobs.core.events import EventType
 from jobs.services.documents import event_document
 from jobs.storage.database import Database
 from jobs.storage.schema import outbox
+from webhooks.outgoing.schema import event_bodies
 
 
 @cache
@@ -22,17 +23,15 @@ def _validator(event_type: str) -> Draft202012Validator:
     return Draft202012Validator(strict_schema(EventType(event_type)), format_checker=FormatChecker())
 
 
-def faults_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What is wrong with rows of the outbox, each as a consumer gets it; to the last field."""
-    faults = []
-    for row in rows:
-        document = json.loads(json.dumps(event_document(row)))
-        for fault in _validator(document["type"]).iter_errors(document):
-            faults.append(f"{document['type']}: {fault.json_path}: {fault.message[:200]}")
-    return faults
+def faults_of(document: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with an event as a consumer gets it, to the last field."""
+    for fault in _validator(document["type"]).iter_errors(document):
+        yield f"{document['type']}: {fault.json_path}: {fault.message[:200]}"
 
 
 def faults_in(database: Database) -> list[str]:
-    """What is wrong with the events of a database."""
+    """What is wrong with the events of a database: as lists show them, and as endpoints are sent them."""
     with database.read() as tx:
-        return faults_of(tx.rows(sa.select(outbox)))
+        listed = [json.dumps(event_document(row)) for row in tx.rows(sa.select(outbox))]
+        sent = [row["body"] for row in tx.rows(sa.select(event_bodies))]
+    return [fault for text in (*listed, *sent) for fault in faults_of(json.loads(text))]

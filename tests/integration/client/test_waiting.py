@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from homing.client import Homing, Job, NoStream, Problem
+from tests.events import faults_of
 from tests.fakes.stage import Stage
 from tests.integration.client.conftest import Wsgi, serving
 
@@ -68,6 +69,7 @@ def test_the_same_key_is_the_same_job_and_its_stream_can_be_told_again(stage: St
         told = list(client.stream(first.id))
 
         assert first.id == second.id
+        assert list(faults_of(told[-1].data)) == []
         assert [event.type for event in told] == ["snapshot", "job.succeeded"]
         assert told[0].job is not None
         assert told[0].job.is_success
