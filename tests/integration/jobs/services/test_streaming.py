@@ -20,7 +20,9 @@ from jobs.services.stream_reading import Message, Opening, open_stream
 from jobs.services.streaming import Follower, Streams, TooManyStreams
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import get_job
+from jobs.tasks.relay import relay
 from tests.factories import TENANT, an_observer, new_job, seen
+from tests.fakes.runtime import a_runtime
 from tests.services.redis import RedisService
 from tests.services.waiting import wait_until
 
@@ -185,6 +187,24 @@ def test_a_ring_is_heard_before_the_period_is_over(database: Database, client: r
     streams.leave(follower)
     announce(client)
     wait_until(lambda: client.pubsub_numsub(CHANNEL)[0][1] == 0, within_s=10, what="the end of the subscription")
+
+
+def test_the_relay_rings_once_it_has_relayed(
+    database: Database, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = a_runtime(database)
+    runtime.redis = client
+    monkeypatch.setattr("jobs.tasks.relay.current", lambda: runtime)
+    observe(database, new_job(database)["id"], JobState.RUNNING)
+    with client.pubsub() as heard:
+        heard.subscribe(CHANNEL)
+        assert heard.get_message(timeout=5)["type"] == "subscribe"
+
+        relay()
+        relay()  # nothing was left for it
+
+        assert heard.get_message(timeout=5)["type"] == "message"
+        assert heard.get_message(timeout=0.1) is None
 
 
 def test_streams_go_on_while_redis_is_away(database: Database, tmp_path: Path) -> None:
