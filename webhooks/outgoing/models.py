@@ -40,7 +40,7 @@ class NewEndpointBody(Body):
     url: Url
     events: Patterns
     secret: Secret | None = None
-    rate: Rate = DEFAULT_RATE_PER_S
+    rate: Annotated[Rate, Field(validate_default=True)] = f"{DEFAULT_RATE_PER_S:g}/s"  # type: ignore[assignment] # read as sent
     concurrency: Concurrency = DEFAULT_CONCURRENCY
     description: Description | None = None
 
