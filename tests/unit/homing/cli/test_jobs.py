@@ -107,7 +107,10 @@ def test_watch_gives_up_when_its_time_is_over(run: Run, api: FakeApi) -> None:
 
 
 def test_watch_says_when_a_person_is_needed(run: Run, api: FakeApi) -> None:
-    api.on("GET /v1/jobs/job_1", a_job(review={"reason": "ambiguous_submit", "since": "2026-01-01T00:00:00Z", "detail": None}))
+    api.on(
+        "GET /v1/jobs/job_1",
+        a_job(review={"reason": "ambiguous_submit", "since": "2026-01-01T00:00:00Z", "detail": None}),
+    )
     api.on("GET /v1/jobs/job_1", DONE)
 
     assert "homing resolve job_1" in run("watch", "job_1").err
