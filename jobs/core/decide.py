@@ -18,107 +18,18 @@ written once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from enum import StrEnum
+from dataclasses import replace
 
-from jobs.core.events import STATE_EVENTS, EventType
-from jobs.core.observations import PROVIDER_SOURCES, JobError, Observation, Progress, ReviewReason, Source
-from jobs.core.states import JobState, is_terminal, next_state
+from jobs.core.advancing import advance
+from jobs.core.decisions import Decision, JobView, Step, Verdict, no_review_columns, review_columns
+from jobs.core.events import EventType
+from jobs.core.observations import PROVIDER_SOURCES, JobError, Observation, ReviewReason, Source
+from jobs.core.states import JobState, is_terminal
 
 _RANK = {JobState.PENDING: 0, JobState.RUNNING: 1, JobState.SUCCEEDED: 2, JobState.FAILED: 2, JobState.CANCELED: 2}
 
-# The more a reason says, the longer it stays: a job whose submit is ambiguous is not merely overdue.
-_REVIEW_RANK = {
-    ReviewReason.OVERDUE: 0,
-    ReviewReason.DEADLINE: 1,
-    ReviewReason.UNKNOWN_STATUS: 2,
-    ReviewReason.BUDGET: 3,
-    ReviewReason.AMBIGUOUS_SUBMIT: 4,
-    ReviewReason.COMPENSATION_FAILED: 5,
-    ReviewReason.CONFLICTING_OUTCOME: 6,
-}
-
 DEADLINE_ERROR = JobError("deadline", "the job's deadline passed before the provider finished it")
 UNKNOWN_STATUS_ERROR = "unknown_status"
-
-COLLECTING = "collecting"
-_RECORDED = "recorded: the provider succeeded, its files are being collected"
-
-
-class Verdict(StrEnum):
-    """What became of an observation."""
-
-    APPLIED = "applied"  # the state moved
-    NOTED = "noted"  # something other than the state was written
-    UNCHANGED = "unchanged"  # nothing new
-    REPEATED = "repeated"  # an end we already know
-    OLDER = "older"  # the job is further on
-    LATE = "late"  # an end, after we had given up
-    CONFLICT = "conflict"  # an end that contradicts the provider's first
-    OTHER_ATTEMPT = "other_attempt"
-    OTHER_RUN = "other_run"
-
-
-@dataclass(frozen=True, slots=True)
-class JobView:
-    """What ``decide`` needs to know of a job.
-
-    Attributes:
-        ended_by: Source of the terminal state, None while open.
-        recorded_by: Source of a success whose files are being fetched; None where there is none.
-        failing: The deadline passed under ``on_deadline = "fail"``; a cancel is on its way, and the provider's
-            "canceled" will mean ``failed``.
-    """
-
-    state: JobState
-    attempt: int
-    provider_job_id: str | None = None
-    progress: Progress | None = None
-    review: ReviewReason | None = None
-    review_detail: str | None = None
-    ended_by: Source | None = None
-    recorded_by: Source | None = None
-    late_state: JobState | None = None
-    cancel_requested: bool = False
-    failing: bool = False
-    overdue: bool = False
-    cost: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A row of history: an observation that mattered, applied or not."""
-
-    before: JobState
-    after: JobState
-    applied: bool
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to write.
-
-    Attributes:
-        job: The job afterwards.
-        changes: Columns of the job to write; empty means that the job row stays as it is.
-        events: Types of the events to write, in order.
-        step: The history row, if any.
-        ask_provider: The provider contradicted itself: read the status once more with our own credential.
-        stop_run: The job is over and the provider still works on it: cancel the run.
-        alarm: Words for a dead letter of kind ``double_submit``.
-    """
-
-    verdict: Verdict
-    job: JobView
-    changes: Mapping[str, object] = field(default_factory=dict)
-    events: tuple[EventType, ...] = ()
-    step: Step | None = None
-    ask_provider: bool = False
-    stop_run: bool = False
-    alarm: str | None = None
 
 
 def decide(job: JobView, seen: Observation) -> Decision:
@@ -133,7 +44,7 @@ def decide(job: JobView, seen: Observation) -> Decision:
         return _while_collecting(job, seen, recorded_by=job.recorded_by)
     if seen.state is not None and _RANK[seen.state] < _RANK[job.state]:
         return _kept(job, seen, Verdict.OLDER, f"older: the job is {job.state}")
-    return _advance(job, _as_deadline(job, seen))
+    return advance(job, _as_deadline(job, seen))
 
 
 def _names_another_run(job: JobView, seen: Observation) -> bool:
@@ -195,7 +106,7 @@ def _acknowledged(job: JobView) -> Decision:
     if job.review is None:
         return Decision(Verdict.UNCHANGED, job)
     after = replace(job, review=None, review_detail=None)
-    return Decision(Verdict.NOTED, after, _no_review(), (EventType.JOB_REVIEW_RESOLVED,))
+    return Decision(Verdict.NOTED, after, no_review_columns(), (EventType.JOB_REVIEW_RESOLVED,))
 
 
 def _late_id(job: JobView, seen: Observation) -> Decision:
@@ -219,7 +130,7 @@ def _second_end(job: JobView, seen: Observation) -> Decision:
         return Decision(Verdict.LATE, after, changes, (EventType.JOB_LATE_OUTCOME_RECORDED,), step)
     detail = f"the provider first said {job.state}, then {seen.state}"
     after = replace(after, review=ReviewReason.CONFLICTING_OUTCOME, review_detail=detail)
-    changes |= _review(ReviewReason.CONFLICTING_OUTCOME, detail, seen.at)
+    changes |= review_columns(ReviewReason.CONFLICTING_OUTCOME, detail, seen.at)
     events = (EventType.JOB_OUTCOME_CONFLICTED, EventType.JOB_REVIEW_REQUESTED)
     step = replace(step, reason=f"conflict: {detail}")
     return Decision(Verdict.CONFLICT, after, changes, events, step, ask_provider=True)
@@ -237,165 +148,3 @@ def deadline_error(job: JobView) -> JobError:
     if job.review is ReviewReason.UNKNOWN_STATUS:
         return JobError(UNKNOWN_STATUS_ERROR, job.review_detail or "the provider used a status word we do not know")
     return DEADLINE_ERROR
-
-
-def _advance(job: JobView, seen: Observation) -> Decision:
-    draft = _Draft(job)
-    _learn_id(draft, seen)
-    _learn_wishes(draft, seen)
-    _learn_progress(draft, seen)
-    step = _step(draft, seen)
-    _end_review(draft, seen)
-    _begin_review(draft, seen)
-    verdict = Verdict.APPLIED if step and step.applied else Verdict.NOTED if draft.changes else Verdict.UNCHANGED
-    return Decision(verdict, draft.job, draft.changes, tuple(draft.events), step)
-
-
-class _Draft:
-    """A decision in the making; lives only inside one call of ``decide``."""
-
-    __slots__ = ("changes", "events", "job")
-
-    def __init__(self, job: JobView) -> None:
-        self.job = job
-        self.changes: dict[str, object] = {}
-        self.events: list[EventType] = []
-
-
-def _learn_id(draft: _Draft, seen: Observation) -> None:
-    if seen.provider_job_id is None or draft.job.provider_job_id is not None:
-        return
-    draft.job = replace(draft.job, provider_job_id=seen.provider_job_id)
-    draft.changes |= {"provider_job_id": seen.provider_job_id, "submitted_at": seen.at}
-    draft.events.append(EventType.JOB_SUBMITTED)
-
-
-def _learn_wishes(draft: _Draft, seen: Observation) -> None:
-    if seen.cancel_requested and not draft.job.cancel_requested:
-        draft.job = replace(draft.job, cancel_requested=True)
-        draft.changes["cancel_requested_at"] = seen.at
-    if _deadline_wants_failure(seen) and not draft.job.failing:
-        draft.job = replace(draft.job, failing=True)
-        draft.changes["failing"] = True
-    if seen.overdue and not draft.job.overdue:
-        draft.job = replace(draft.job, overdue=True)
-        draft.changes["overdue_at"] = seen.at
-        draft.events.append(EventType.JOB_OVERDUE)
-
-
-def _deadline_wants_failure(seen: Observation) -> bool:
-    return seen.cancel_requested and seen.source is Source.DEADLINE and seen.error is not None
-
-
-def _learn_progress(draft: _Draft, seen: Observation) -> None:
-    new, old = seen.progress, draft.job.progress
-    if new is None or new == old or not _is_further(old, new):
-        return
-    draft.job = replace(draft.job, progress=new)
-    draft.changes["progress"] = {"fraction": new.fraction, "message": new.message}
-
-
-def _is_further(old: Progress | None, new: Progress) -> bool:
-    """Progress never goes back: an older report may arrive after a newer one."""
-    if old is None or old.fraction is None:
-        return True
-    return new.fraction is not None and new.fraction >= old.fraction
-
-
-def _step(draft: _Draft, seen: Observation) -> Step | None:
-    if seen.state is None or seen.state is draft.job.state:
-        return None
-    if seen.collects and seen.state is JobState.SUCCEEDED and not (seen.collected or seen.resolved_by_person):
-        return _record(draft, seen)
-    before, after = draft.job.state, next_state(draft.job.state, seen.state)
-    draft.changes["state"] = after
-    draft.events.append(STATE_EVENTS[after])
-    draft.job = replace(draft.job, state=after)
-    if after is JobState.RUNNING:
-        draft.changes["started_at"] = seen.at
-    else:
-        _end(draft, seen)
-    return Step(before, after, applied=True, reason=seen.reason)
-
-
-def _record(draft: _Draft, seen: Observation) -> Step:
-    """Keeps a success until its files are in; a job that had not begun has run, whatever nobody told us."""
-    before, fraction = draft.job.state, draft.job.progress.fraction if draft.job.progress else None
-    progress = Progress(fraction, COLLECTING)
-    draft.job = replace(draft.job, state=JobState.RUNNING, recorded_by=seen.source, progress=progress)
-    draft.changes |= {
-        "outcome": {"source": seen.source, "output": seen.output},
-        "links": [_link(link) for link in seen.links],
-        "progress": {"fraction": fraction, "message": COLLECTING},
-    }
-    _learn_cost(draft, seen)
-    if before is JobState.RUNNING:
-        return Step(before, JobState.SUCCEEDED, applied=False, reason=_RECORDED)
-    draft.changes |= {"state": next_state(before, JobState.RUNNING), "started_at": seen.at}
-    draft.events.append(EventType.JOB_STARTED)
-    return Step(before, JobState.RUNNING, applied=True, reason=_RECORDED)
-
-
-def _learn_cost(draft: _Draft, seen: Observation) -> None:
-    if seen.cost is not None:
-        draft.job = replace(draft.job, cost=seen.cost)
-        draft.changes["cost"] = seen.cost
-
-
-def _end(draft: _Draft, seen: Observation) -> None:
-    draft.job = replace(draft.job, ended_by=seen.source)
-    error = {"code": seen.error.code, "message": seen.error.message} if seen.error else None
-    draft.changes |= {
-        "ended_by": seen.source,
-        "finished_at": seen.at,
-        "output": seen.output,
-        "error": error,
-    }
-    if draft.job.recorded_by is not None:
-        draft.changes["outcome"] = None  # what it held is where it belongs now, and the links were kept before
-    else:
-        draft.changes["links"] = [_link(link) for link in seen.links]
-    _learn_cost(draft, seen)
-
-
-def _link(link: object) -> dict[str, object]:
-    names = ("url", "content_type", "size_bytes", "sha256", "expires_at")
-    return {name: getattr(link, name) for name in names}
-
-
-def _end_review(draft: _Draft, seen: Observation) -> None:
-    review = draft.job.review
-    if review is None or not _ends_review(review, draft, seen):
-        return
-    draft.job = replace(draft.job, review=None, review_detail=None)
-    draft.changes |= _no_review()
-    draft.events.append(EventType.JOB_REVIEW_RESOLVED)
-
-
-def _ends_review(review: ReviewReason, draft: _Draft, seen: Observation) -> bool:
-    if seen.collected and review is ReviewReason.CONFLICTING_OUTCOME:
-        return False  # the provider contradicted itself while its files were fetched
-    if is_terminal(draft.job.state) or seen.resolved_by_person:
-        return True
-    if review in (ReviewReason.AMBIGUOUS_SUBMIT, ReviewReason.BUDGET):
-        return "provider_job_id" in draft.changes
-    return review is ReviewReason.UNKNOWN_STATUS and seen.state is not None and seen.review is None
-
-
-def _begin_review(draft: _Draft, seen: Observation) -> None:
-    if seen.review is None or seen.resolved_by_person or is_terminal(draft.job.state):
-        return
-    current = draft.job.review
-    if current is not None and _REVIEW_RANK[current] >= _REVIEW_RANK[seen.review.reason]:
-        return
-    draft.job = replace(draft.job, review=seen.review.reason, review_detail=seen.review.detail)
-    draft.changes |= _review(seen.review.reason, seen.review.detail, seen.at)
-    draft.events.append(EventType.JOB_REVIEW_REQUESTED)
-
-
-def _review(reason: ReviewReason, detail: str, since: datetime) -> dict[str, object]:
-    return {"review_reason": reason, "review_detail": detail, "review_since": since}
-
-
-def _no_review() -> dict[str, object]:
-    return {"review_reason": None, "review_detail": None, "review_since": None}

@@ -17,7 +17,8 @@ from typing import TypeAlias
 import structlog
 
 from jobs.broker import CANCEL
-from jobs.core.decide import Step, deadline_error
+from jobs.core.decide import deadline_error
+from jobs.core.decisions import Step
 from jobs.core.errors import Conflict, JobsError
 from jobs.core.observations import Observation, Source
 from jobs.core.states import JobState, is_terminal

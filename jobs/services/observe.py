@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from jobs.core.backoff import Rng
-from jobs.core.decide import Decision, JobView, Step, Verdict, decide
+from jobs.core.decide import decide
+from jobs.core.decisions import Decision, JobView, Step, Verdict
 from jobs.core.errors import NotFound
 from jobs.core.finishing import as_finished
 from jobs.core.observations import Observation, Progress, ReviewReason, Source

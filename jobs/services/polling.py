@@ -17,7 +17,7 @@ import structlog
 
 from jobs import telemetry
 from jobs.core.backoff import retry_wait
-from jobs.core.decide import Step, Verdict
+from jobs.core.decisions import Step, Verdict
 from jobs.core.errors import JobsError, Transient
 from jobs.core.forecast import Outlook
 from jobs.core.observations import JobError, Observation, ReviewReason, Source

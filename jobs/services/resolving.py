@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from jobs.broker import RELAY, SUBMIT
-from jobs.core.decide import Step
+from jobs.core.decisions import Step
 from jobs.core.errors import Conflict
 from jobs.core.events import EventType
 from jobs.core.observations import JobError, Observation, ReviewReason, Source

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from jobs.core.backoff import poll_wait
-from jobs.core.decide import Verdict
+from jobs.core.decisions import Verdict
 from jobs.core.errors import JobsError, Transient
 from jobs.core.observations import JobError, Observation, Review, ReviewReason, Source
 from jobs.core.states import JobState, is_terminal

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobs.core.decide import Step
+from jobs.core.decisions import Step
 from jobs.core.observations import Observation
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from jobs.core.decide import Verdict
+from jobs.core.decisions import Verdict
 from jobs.core.errors import Transient
 from jobs.services.observe import Observed
 from jobs.services.polling import request_poll

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.core.decide import Verdict
+from jobs.core.decisions import Verdict
 from jobs.core.errors import NotFound, Stale
 from jobs.core.observations import Observation, Progress, Source
 from jobs.core.states import JobState

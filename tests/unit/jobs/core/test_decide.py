@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.core.decide import DEADLINE_ERROR, Decision, JobView, Step, Verdict, decide
+from jobs.core.decide import DEADLINE_ERROR, decide
+from jobs.core.decisions import Decision, JobView, Step, Verdict
 from jobs.core.events import EventType
 from jobs.core.observations import JobError, Link, Observation, Progress, Review, ReviewReason, Source
 from jobs.core.states import TERMINAL, TRANSITIONS, JobState, is_terminal
