@@ -17,7 +17,7 @@ from jobs.core.decide import decide
 from jobs.core.decisions import Decision, JobView, Step, Verdict
 from jobs.core.errors import NotFound
 from jobs.core.finishing import as_finished
-from jobs.core.observations import Observation, Progress, ReviewReason, Source
+from jobs.core.observations import Observation, Source
 from jobs.core.policy import Policy
 from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
@@ -256,26 +256,6 @@ def _known(folds: Mapping[str, _Fold], job_id: str) -> _Fold:
     if job_id not in folds:
         raise NotFound(f"there is no job {job_id!r}")
     return folds[job_id]
-
-
-def view_of(row: Row) -> JobView:
-    """What ``decide`` needs of a job's row."""
-    progress, late = row["progress"], row["late_outcome"]
-    return JobView(
-        state=JobState(row["state"]),
-        attempt=row["attempt"],
-        provider_job_id=row["provider_job_id"],
-        progress=Progress(progress["fraction"], progress["message"]) if progress else None,
-        review=ReviewReason(row["review_reason"]) if row["review_reason"] else None,
-        review_detail=row["review_detail"],
-        ended_by=Source(row["ended_by"]) if row["ended_by"] else None,
-        recorded_by=Source(row["outcome"]["source"]) if row["outcome"] else None,
-        late_state=JobState(late["state"]) if late else None,
-        cancel_requested=row["cancel_requested_at"] is not None,
-        failing=row["failing"],
-        overdue=row["overdue_at"] is not None,
-        cost=row["cost"],
-    )
 
 
 def _raise_alarm(tx: Transaction, row: Row, alarm: _DoubleSubmit) -> None:

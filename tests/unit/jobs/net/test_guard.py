@@ -93,6 +93,7 @@ def test_the_corpus_is_large_and_its_names_are_unique() -> None:
     assert len({case["name"] for case in CASES}) == len(CASES)
 
 
+@pytest.mark.invariant("I15")
 @pytest.mark.parametrize("case", [case for case in CASES if case["expect"] == "refused"], ids=lambda case: case["name"])
 def test_a_refused_case_names_its_rule_and_reaches_nobody(
     case: dict[str, Any], listener: Listener, monkeypatch: pytest.MonkeyPatch
