@@ -23,7 +23,7 @@ from jobs.core.errors import Conflict, JobsError
 from jobs.core.observations import Observation, Source
 from jobs.core.states import JobState, is_terminal
 from jobs.providers.port import AlreadyFinished, Gone, Report
-from jobs.services.observe import view_of
+from jobs.services.job_views import view_of
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
 from jobs.services.work import MAX_TRIES, Work, begin_work, bury, end_work, obey, ring_relay, wait_after

@@ -20,7 +20,7 @@ from jobs.core.observations import Observation, Review, ReviewReason, Source
 from jobs.core.policy import Alarms, OnDeadline, Policy
 from jobs.core.states import JobState, is_terminal
 from jobs.services.canceling import was_never_sent
-from jobs.services.observe import view_of
+from jobs.services.job_views import view_of
 from jobs.services.runtime import Runtime
 from jobs.services.work import ring_relay
 from jobs.storage.database import Transaction

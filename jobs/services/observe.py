@@ -24,6 +24,7 @@ from jobs.core.states import JobState, is_terminal
 from jobs.services.charging import charge_attempts
 from jobs.services.documents import artifact_document, job_document
 from jobs.services.forecasts import Forecasts
+from jobs.services.job_views import view_of
 from jobs.services.run_book import Owner, RunBook
 from jobs.storage.artifacts import artifact_rows, insert_artifacts
 from jobs.storage.attempts import Charge

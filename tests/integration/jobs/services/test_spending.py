@@ -12,7 +12,7 @@ from jobs.core.policy import OnDeadline, Policy
 from jobs.core.spending import Budget, Per
 from jobs.core.states import JobState
 from jobs.services.canceling import request_cancel
-from jobs.services.observe import view_of
+from jobs.services.job_views import view_of
 from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.spending import spend_document
 from jobs.storage.account_schema import spend
