@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.storage.database import Database
+from collections.abc import Callable
+
+from jobs.storage.database import Database, Transaction
 
 
 class BreaksOnce:
@@ -17,7 +19,15 @@ class BreaksOnce:
         return getattr(self._database, name)
 
     def write(self) -> object:
+        self._count()
+        return self._database.write()
+
+    def insist(self, work: Callable[[Transaction], object]) -> object:
+        """A death ends the insisting, and an outage is one that outlasts it."""
+        self._count()
+        return self._database.insist(work)
+
+    def _count(self) -> None:
         self._nth -= 1
         if self._nth == 0:
             raise self._error
-        return self._database.write()
