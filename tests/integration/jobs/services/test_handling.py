@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from jobs.broker import RUN_HANDLER
 from jobs.clock import FakeClock
+from jobs.core.errors import Unavailable
 from jobs.core.events import Event, EventType
 from jobs.handlers import Handler, HandlerRegistry
 from jobs.services import handling
@@ -218,6 +219,28 @@ def test_a_plain_handler_that_worked_before_a_crash_is_called_again_with_the_sam
 
     first, second = sink.calls
     assert first == second
+
+
+def test_a_plain_handler_that_ran_is_not_called_again_because_the_writer_was_busy(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under load its mark met a busy SQLite writer, and two effects came of one event."""
+    calls: list[str] = []
+    write = database.write
+
+    def busy_once() -> Any:
+        monkeypatch.setattr(database, "write", write)
+        raise Unavailable("the database's write lock was not free")
+
+    def act(event: Event) -> None:
+        calls.append(event.id)
+        monkeypatch.setattr(database, "write", busy_once)
+
+    runtime, [(run_id, token)] = announce(database, Handler("sink", ("job.*",), act))
+
+    assert run_handler(runtime, run_id, token) is Handled.DONE
+    assert len(calls) == 1
+    assert (run_of(database)["tries"], run_of(database)["next_try_at"]) == (1, None)
 
 
 @pytest.mark.parametrize("dies", ["before the work", "after the work", "at the commit"])
