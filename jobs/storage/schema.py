@@ -1,7 +1,7 @@
 """The tables of ``jobs``. Each CHECK and partial index states the rule it keeps.
 
 Due times (``next_*_at``) are NULL when nothing is due, so that their partial indexes hold only open work and a sweep
-costs what is due, not what exists.
+costs what is due, not what exists. (Longer than other files, because the tables of one package are read together.)
 """
 
 from __future__ import annotations
