@@ -18,6 +18,8 @@ CHANNEL = "homing:jobs:changed"
 _REST_S = 5.0
 #: Rings of one burst become one look.
 _BURST_S = 0.02
+# The last two are redis-py's where the process closes the client under a thread that listens on it.
+_LOST = (redis.RedisError, OSError, ValueError, AttributeError)
 
 _log = structlog.get_logger(__name__)
 
@@ -69,7 +71,7 @@ class RedisBell:
                 self._subscribe(self._redis)
             elif self._subscription.get_message(timeout=at_most_s) is not None:
                 self._hear_out()
-        except (redis.RedisError, OSError) as error:
+        except _LOST as error:
             self._rest(error)
 
     def close(self) -> None:
@@ -78,7 +80,7 @@ class RedisBell:
         try:
             if subscription is not None:
                 subscription.close()
-        except (redis.RedisError, OSError):
+        except _LOST:
             pass  # it was gone
 
     def _subscribe(self, client: redis.Redis) -> None:

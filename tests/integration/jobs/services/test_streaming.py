@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -373,3 +374,17 @@ class Reader:
 
     def _snapshot_sequence(self) -> int:
         return self.event_count
+
+
+@pytest.mark.parametrize("fault", [ValueError("I/O operation on closed file"), AttributeError("recv")])
+def test_a_client_closed_under_the_reader_is_only_a_lost_bell(fault: Exception) -> None:
+    """redis-py raises these where the process closes its client while a thread listens."""
+
+    class Closed:
+        def pubsub(self) -> Any:
+            raise fault
+
+    bell = RedisBell(Closed(), monotonic=lambda: 0.0)  # type: ignore[arg-type]
+
+    bell.wait(0.01)
+    bell.close()
