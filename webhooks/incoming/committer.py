@@ -151,7 +151,7 @@ class Committer:
                 self._condition.wait_for(lambda: self._queue or self._copies or self._is_stopping)
                 callers, copies = self._take(), self._copies
                 if not callers and not copies:
-                    return
+                    break
                 self._copies, self._is_busy = Counter(), True
             try:
                 self._commit(callers)
@@ -160,6 +160,7 @@ class Committer:
             finally:
                 with self._condition:
                     self._is_busy = self._is_held_up = False
+        self._count(Counter(busy))  # whoever held those rows has had the time since
 
     def _take(self) -> list[_Caller]:
         taken: list[_Caller] = []
