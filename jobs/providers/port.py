@@ -6,7 +6,7 @@ raise the classes below; ``read_webhook`` is pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -218,4 +218,47 @@ class GivesFilesToItsKey(Protocol):
     @property
     def file_headers(self) -> Mapping[str, str]:
         """What a download from the account's own host must carry; no other host is sent it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDelta:
+    """A piece of a run's output, told while it is made.
+
+    Attributes:
+        text: What was added; never empty.
+        place: The provider's own mark after this piece, to go on from; None where it gives none.
+    """
+
+    text: str
+    place: str | None = None
+
+
+@runtime_checkable
+class StreamsOutput(Protocol):
+    """An adapter whose runs can be listened to while they make their output."""
+
+    @property
+    def resumes_output(self) -> bool:
+        """Whether :meth:`follow_output` can go on after a place; otherwise it always begins at the beginning."""
+        ...
+
+    def can_follow(self, inputs: Mapping[str, Json]) -> bool:
+        """Whether a run of this input tells its output as it is made. Pure."""
+        ...
+
+    def follow_output(self, provider_job_id: str, *, after: str | None = None) -> Iterator[OutputDelta]:
+        """Listens to a run, by its address, and yields its output until the provider says that it is whole.
+
+        The connection is open between two pieces: whoever stops early closes the iterator.
+
+        Args:
+            provider_job_id: The run's address (see :meth:`Capabilities.address`).
+            after: The place of the last piece that was kept; None begins at the beginning.
+
+        Raises:
+            Transient: No usable answer, silence for too long, or an end without the provider's own word for it: what
+                was yielded before stands.
+            Gone: The provider has no such output, or keeps it no longer.
+        """
         ...
