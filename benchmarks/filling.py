@@ -40,9 +40,9 @@ _JOBS = """
 """
 _ATTEMPTS = """
     INSERT INTO job_attempts (id, job_id, number, provider, idempotency_key, token, sending_at, tries, asks, outcome,
-        provider_job_id, created_at, answered_at)
+        provider_job_id, beyond_budget, created_at, answered_at)
     SELECT 'att_' || id, id, 1, provider, 'key-' || id, 'token-' || id, created_at, 1, 0, 'accepted',
-        provider_job_id, created_at, created_at
+        provider_job_id, FALSE, created_at, created_at
     FROM jobs WHERE id LIKE 'job_{prefix}z%'
 """
 
