@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from jobs.core.observations import ReviewReason, Source
 from jobs.core.states import TERMINAL, JobState
-from jobs.storage import account_schema  # noqa: F401 - its tables belong to the same metadata
+from jobs.storage import account_schema, letter_schema  # noqa: F401 - their tables belong to the same metadata
 from jobs.storage.metadata import Document, Instant, RowId, metadata
 
 
@@ -83,6 +83,8 @@ jobs = sa.Table(
     sa.Column("missing_reads", sa.Integer, nullable=False),  # status reads answered "gone", in a row
     sa.Column("cancel_tries", sa.Integer, nullable=False),
     sa.Column("starts", sa.Integer, nullable=False),  # of work at the provider that never came to its end, in a row
+    # The same of cancels alone: polls go on beside them, and each that ends well would wipe out the others' starts.
+    sa.Column("cancel_starts", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("lease_token", sa.Text),
     sa.Column("lease_until", Instant),
     sa.Column("created_at", Instant, nullable=False),
@@ -176,6 +178,7 @@ extra_runs = sa.Table(
     sa.Column("state", sa.Text),  # as the provider last said
     sa.Column("cost", sa.Float),
     sa.Column("tries", sa.Integer, nullable=False),  # counted before each, since the last time a person asked
+    sa.Column("starts", sa.Integer, nullable=False, server_default=sa.text("0")),  # that never came to their end
     sa.Column("next_check_at", Instant),  # NULL once it is settled
     sa.Column("lease_token", sa.Text),
     sa.Column("lease_until", Instant),
@@ -232,6 +235,8 @@ outbox = sa.Table(
     sa.Column("data", Document, nullable=False),
     sa.Column("relayed_at", Instant),
     sa.Column("relay_tries", sa.Integer, nullable=False),
+    sa.Column("relay_starts", sa.Integer, nullable=False, server_default=sa.text("0")),  # counted, and never ended
+    sa.Column("relay_at", Instant),  # not before: a relay of it took its worker along, or is under way
     sa.Column("parked_at", Instant),  # could not be relayed; a dead letter says why
     # One order of events per job.
     sa.UniqueConstraint("job_id", "sequence"),
@@ -250,6 +255,7 @@ handler_runs = sa.Table(
     sa.Column("event_id", sa.Text, nullable=False),
     sa.Column("handler", sa.Text, nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("starts", sa.Integer, nullable=False, server_default=sa.text("0")),  # of those that never ended, in a row
     sa.Column("next_try_at", Instant),  # NULL once done or dead
     sa.Column("lease_token", sa.Text),
     sa.Column("lease_until", Instant),

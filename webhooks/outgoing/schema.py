@@ -106,6 +106,7 @@ deliveries = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),  # all there ever were, counted before each
     sa.Column("tries", sa.Integer, nullable=False),  # of those, since a person last asked for it
+    sa.Column("starts", sa.Integer, nullable=False, server_default=sa.text("0")),  # that never ended, in a row
     sa.Column("next_try_at", Instant),
     sa.Column("lease_token", sa.Text),
     sa.Column("first_failed_at", Instant),

@@ -13,6 +13,13 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_table(
+        "alarms",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("raised_at", sa.BigInteger(), nullable=True),
+        sa.Column("changed_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_alarms")),
+    )
+    op.create_table(
         "api_keys",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -137,6 +144,7 @@ def upgrade() -> None:
         sa.Column("event_id", sa.Text(), nullable=False),
         sa.Column("handler", sa.Text(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("starts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("next_try_at", sa.BigInteger(), nullable=True),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
@@ -208,6 +216,7 @@ def upgrade() -> None:
         sa.Column("missing_reads", sa.Integer(), nullable=False),
         sa.Column("cancel_tries", sa.Integer(), nullable=False),
         sa.Column("starts", sa.Integer(), nullable=False),
+        sa.Column("cancel_starts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -285,6 +294,8 @@ def upgrade() -> None:
         sa.Column("data", sa.JSON(), nullable=False),
         sa.Column("relayed_at", sa.BigInteger(), nullable=True),
         sa.Column("relay_tries", sa.Integer(), nullable=False),
+        sa.Column("relay_starts", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("relay_at", sa.BigInteger(), nullable=True),
         sa.Column("parked_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("row_id", name=op.f("pk_outbox")),
         sa.UniqueConstraint("id", name=op.f("uq_outbox_id")),
@@ -329,6 +340,54 @@ def upgrade() -> None:
     )
     op.create_index("ix_quarantined_requests_provider_id", "quarantined_requests", ["provider", "id"], unique=False)
     op.create_index("ix_quarantined_requests_received_at", "quarantined_requests", ["received_at"], unique=False)
+    op.create_table(
+        "redrives",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("with_fleet", sa.Boolean(), nullable=False),
+        sa.Column("asked_by", sa.Text(), nullable=False),
+        sa.Column("idempotency_key", sa.Text(), nullable=True),
+        sa.Column("fingerprint", sa.Text(), nullable=False),
+        sa.Column("filters", sa.JSON(), nullable=False),
+        sa.Column("rate_per_s", sa.Float(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("last_letter", sa.Text(), nullable=True),
+        sa.Column("after_letter", sa.Text(), nullable=True),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("redriven", sa.Integer(), nullable=False),
+        sa.Column("noop", sa.Integer(), nullable=False),
+        sa.Column("failed", sa.Integer(), nullable=False),
+        sa.Column("reasons", sa.JSON(), nullable=False),
+        sa.Column("next_at", sa.BigInteger(), nullable=True),
+        sa.Column("starts", sa.Integer(), nullable=False),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint("(state = 'running') = (finished_at IS NULL)", name=op.f("ck_redrives_finished")),
+        sa.CheckConstraint("(state = 'running') = (next_at IS NOT NULL)", name=op.f("ck_redrives_due_while_running")),
+        sa.CheckConstraint("state IN ('running', 'done', 'canceled', 'failed')", name=op.f("ck_redrives_state")),
+        sa.CheckConstraint("rate_per_s > 0", name=op.f("ck_redrives_rate")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_redrives")),
+    )
+    op.create_index(
+        "ix_redrives_next_at",
+        "redrives",
+        ["next_at"],
+        unique=False,
+        sqlite_where=sa.text("next_at IS NOT NULL"),
+        postgresql_where=sa.text("next_at IS NOT NULL"),
+    )
+    op.create_index("ix_redrives_tenant_id", "redrives", ["tenant", "id"], unique=False)
+    op.create_index(
+        "uq_redrives_key",
+        "redrives",
+        ["tenant", "idempotency_key"],
+        unique=True,
+        sqlite_where=sa.text("idempotency_key IS NOT NULL"),
+        postgresql_where=sa.text("idempotency_key IS NOT NULL"),
+    )
     op.create_table(
         "signing_secrets",
         sa.Column("tenant", sa.Text(), nullable=False),
@@ -394,6 +453,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("starts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("next_try_at", sa.BigInteger(), nullable=True),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("first_failed_at", sa.BigInteger(), nullable=True),
@@ -442,6 +502,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=True),
         sa.Column("cost", sa.Float(), nullable=True),
         sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("starts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("next_check_at", sa.BigInteger(), nullable=True),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
@@ -692,6 +753,20 @@ def downgrade() -> None:
     op.drop_table("artifacts")
     op.drop_table("spend")
     op.drop_table("signing_secrets")
+    op.drop_index(
+        "uq_redrives_key",
+        table_name="redrives",
+        sqlite_where=sa.text("idempotency_key IS NOT NULL"),
+        postgresql_where=sa.text("idempotency_key IS NOT NULL"),
+    )
+    op.drop_index("ix_redrives_tenant_id", table_name="redrives")
+    op.drop_index(
+        "ix_redrives_next_at",
+        table_name="redrives",
+        sqlite_where=sa.text("next_at IS NOT NULL"),
+        postgresql_where=sa.text("next_at IS NOT NULL"),
+    )
+    op.drop_table("redrives")
     op.drop_index("ix_quarantined_requests_received_at", table_name="quarantined_requests")
     op.drop_index("ix_quarantined_requests_provider_id", table_name="quarantined_requests")
     op.drop_table("quarantined_requests")
@@ -777,3 +852,4 @@ def downgrade() -> None:
     op.drop_table("dead_letters")
     op.drop_table("counters")
     op.drop_table("api_keys")
+    op.drop_table("alarms")
