@@ -6,11 +6,12 @@
 #   make test-browser  the tests that drive headless Chromium (needs chromium and chromedriver)
 #   make check         formatting, lint, types, import contracts, unit tests
 #   make bench         our figures beside their yardsticks
+#   make soak          an hour of mixed load with faults, and what grew
 #   make lock          resolve the lock files anew
 #   make clean         remove what these commands created
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-browser check bench lock clean
+.PHONY: help demo run test test-browser check bench soak lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -44,6 +45,9 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install -q uv
