@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from jobs.core.observations import ReviewReason, Source
 from jobs.core.states import TERMINAL, JobState
 from jobs.storage import account_schema, letter_schema  # noqa: F401 - their tables belong to the same metadata
+from jobs.storage import output_schema as _output_schema  # noqa: F401 - the same
 from jobs.storage.metadata import Document, Instant, RowId, metadata
 
 

@@ -673,6 +673,38 @@ def upgrade() -> None:
         postgresql_where=sa.text("applied"),
     )
     op.create_table(
+        "output_streams",
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("provider", sa.Text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("length", sa.BigInteger(), nullable=False),
+        sa.Column("place", sa.Text(), nullable=True),
+        sa.Column("next_read_at", sa.BigInteger(), nullable=True),
+        sa.Column("starts", sa.Integer(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("lease_token", sa.Text(), nullable=True),
+        sa.Column("lease_until", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.CheckConstraint("(ended_at IS NULL) = (reason IS NULL)", name=op.f("ck_output_streams_reason")),
+        sa.CheckConstraint("attempt > 0 AND generation > 0 AND length >= 0", name=op.f("ck_output_streams_counters")),
+        sa.CheckConstraint(
+            "ended_at IS NULL OR next_read_at IS NULL", name=op.f("ck_output_streams_no_work_after_end")
+        ),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_output_streams_job_id")),
+        sa.PrimaryKeyConstraint("job_id", name=op.f("pk_output_streams")),
+    )
+    op.create_index(
+        "ix_output_streams_next_read_at",
+        "output_streams",
+        ["next_read_at"],
+        unique=False,
+        sqlite_where=sa.text("next_read_at IS NOT NULL"),
+        postgresql_where=sa.text("next_read_at IS NOT NULL"),
+    )
+    op.create_table(
         "delivery_attempts",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("delivery_id", sa.Text(), nullable=False),
@@ -686,10 +718,27 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_delivery_attempts")),
         sa.UniqueConstraint("delivery_id", "number", name=op.f("uq_delivery_attempts_delivery_id_number")),
     )
+    op.create_table(
+        "job_output",
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("offset", sa.BigInteger(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["output_streams.job_id"], name=op.f("fk_job_output_job_id")),
+        sa.PrimaryKeyConstraint("job_id", "generation", "offset", name=op.f("pk_job_output")),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("job_output")
     op.drop_table("delivery_attempts")
+    op.drop_index(
+        "ix_output_streams_next_read_at",
+        table_name="output_streams",
+        sqlite_where=sa.text("next_read_at IS NOT NULL"),
+        postgresql_where=sa.text("next_read_at IS NOT NULL"),
+    )
+    op.drop_table("output_streams")
     op.drop_index(
         "uq_job_transitions_step",
         table_name="job_transitions",
