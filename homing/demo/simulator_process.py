@@ -49,7 +49,7 @@ def start_simulator(inputs: Sequence[JobLine], *, seed: int, faults: str, folder
     """Run a simulator for as long as the block lasts.
 
     Args:
-        inputs: the jobs to come; they are dealt the faults' full quotas.
+        inputs: the jobs to come; they are dealt the faults' full quotas. None known: each draws its own.
         seed: of the faults.
         faults: how bad a day it has.
         folder: for its plan and its log.
@@ -62,7 +62,7 @@ def start_simulator(inputs: Sequence[JobLine], *, seed: int, faults: str, folder
     log = folder / "simulator.log"
     command = [
         sys.executable, "-m", "homing.cli", "simulator", "--port", "0", "--with-parent", "--json",
-        "--seed", str(seed), "--faults", faults, "--plan", str(plan),
+        "--seed", str(seed), "--faults", faults, *(["--plan", str(plan)] if inputs else []),
     ]  # fmt: skip
     with (
         log.open("ab") as errors,
