@@ -85,6 +85,9 @@ def simulator(  # noqa: PLR0913, PLR0917 - its options are its arguments
         bool, typer.Option("--search/--no-search", help="Whether jobs can be looked up by reference or key.")
     ] = True,
     search_lag: Annotated[str, typer.Option(help="How long a new job stays out of the search.")] = "0s",
+    stream_resume: Annotated[
+        bool, typer.Option("--stream-resume/--no-stream-resume", help="Whether a broken stream of output goes on.")
+    ] = True,
     webhook_url: Annotated[str | None, typer.Option(help="For jobs without a callback_url.")] = None,
     webhook_scheme: Annotated[str, typer.Option(help="How it signs.")] = "standard-webhooks",
     webhook_secret: Annotated[
@@ -116,6 +119,7 @@ def simulator(  # noqa: PLR0913, PLR0917 - its options are its arguments
         idempotency_window=window,
         search=search,
         search_lag=lag,
+        stream_resume=stream_resume,
         webhook_url=webhook_url,
         webhook_scheme=webhook_scheme,
         webhook_secret=webhook_secret or DEMO_SECRET,

@@ -32,6 +32,8 @@ class SimulatorConfig:
         idempotency: what a repeated Idempotency-Key meets: `replay` the same job, `reject` 422, `none` a new run.
         idempotency_window: how long a key is remembered, from its first send.
         search: whether jobs can be looked up by reference or key.
+        stream_resume: whether who listens to a run's output may go on where it left off; otherwise its pieces have no
+            ids, and it always begins at the beginning.
         search_lag: how long a new run stays out of the search.
         api_token: bearer token its calls must carry; none: open.
         webhook_url: the account's URL, for jobs without a `callback_url`.
@@ -51,6 +53,7 @@ class SimulatorConfig:
     idempotency_window: timedelta = timedelta(hours=24)
     search: bool = True
     search_lag: timedelta = timedelta(0)
+    stream_resume: bool = True
     api_token: str | None = field(default=None, repr=False)
     webhook_url: str | None = None
     webhook_scheme: str = "standard-webhooks"

@@ -51,6 +51,11 @@ class Fault(StrEnum):
     STATUS_UNKNOWN = "status_unknown"
     """A word nobody has heard of."""
 
+    STREAM_CUT = "stream_cut"
+    """The connection breaks in the middle of the text."""
+    STREAM_SILENT = "stream_silent"
+    """In the middle of the text nothing comes for seconds, and then the connection breaks."""
+
     CANCEL_IGNORED = "cancel_ignored"
     """A cancel is accepted, and the run goes on to its own end all the same."""
 
@@ -73,10 +78,12 @@ STATUS_FAULTS = (
     Fault.STATUS_5XX, Fault.STATUS_429, Fault.STATUS_HTML, Fault.STATUS_HANG, Fault.STATUS_UNKNOWN,
 )  # fmt: skip
 CANCEL_FAULTS = (Fault.CANCEL_IGNORED,)
+#: Of runs that can be listened to.
+STREAM_FAULTS = (Fault.STREAM_CUT, Fault.STREAM_SILENT)
 ARTIFACT_FAULTS = (Fault.URL_EXPIRED, Fault.URL_LOST, Fault.TRUNCATED, Fault.WRONG_TYPE)
 #: Dealt by no profile, since the demo could not survive or would never meet them; tests choose them by hand.
 BY_HAND = (Fault.FUTURE, Fault.TWO_SIGNATURES, Fault.CANCEL_IGNORED, Fault.URL_LOST)
-GROUPS = (WEBHOOK_FAULTS, SUBMIT_FAULTS, STATUS_FAULTS, CANCEL_FAULTS, ARTIFACT_FAULTS)
+GROUPS = (WEBHOOK_FAULTS, SUBMIT_FAULTS, STATUS_FAULTS, STREAM_FAULTS, CANCEL_FAULTS, ARTIFACT_FAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +94,17 @@ class Faults:
         webhook: trouble of its webhooks.
         submit: trouble of its submit.
         status: trouble of its first status reads.
+        stream: trouble of the first listeners to its output.
         cancel: trouble of its cancel.
         artifact: trouble of its result files.
-        times: how often the submit and status troubles repeat, from 1.
+        times: how often the submit, status and stream troubles repeat, from 1.
         jitter: a share from 0 to 1 that places the fault within its range (how late, which status).
     """
 
     webhook: Fault | None = None
     submit: Fault | None = None
     status: Fault | None = None
+    stream: Fault | None = None
     cancel: Fault | None = None
     artifact: Fault | None = None
     times: int = 1
@@ -104,7 +113,7 @@ class Faults:
     @property
     def words(self) -> list[str]:
         """The kinds, as the ledger names them."""
-        kinds = (self.webhook, self.submit, self.status, self.cancel, self.artifact)
+        kinds = (self.webhook, self.submit, self.status, self.stream, self.cancel, self.artifact)
         return [kind.value for kind in kinds if kind is not None]
 
 
@@ -117,7 +126,7 @@ class Profile:
 
     Attributes:
         shares: for each kind the share of runs that suffer it; per group they add up to at most 1.
-        most_times: how often a submit or status trouble repeats at most (an unknown status: at least 2).
+        most_times: how often a submit, status or stream trouble repeats at most (an unknown status: at least 2).
     """
 
     shares: Mapping[Fault, float]
@@ -135,6 +144,7 @@ PROFILES: Mapping[str, Profile] = {
             Fault.LOST_ANSWER: 0.1, Fault.SUBMIT_503: 0.05, Fault.SUBMIT_429: 0.05,
             Fault.STATUS_5XX: 0.075, Fault.STATUS_429: 0.05, Fault.STATUS_HTML: 0.075,
             Fault.STATUS_HANG: 0.05, Fault.STATUS_UNKNOWN: 0.075,
+            Fault.STREAM_CUT: 0.25, Fault.STREAM_SILENT: 0.1,
             Fault.URL_EXPIRED: 0.05, Fault.TRUNCATED: 0.05, Fault.WRONG_TYPE: 0.05,
         }
     ),
@@ -145,6 +155,7 @@ PROFILES: Mapping[str, Profile] = {
             Fault.LOST_ANSWER: 0.2, Fault.SUBMIT_503: 0.1, Fault.SUBMIT_429: 0.1,
             Fault.STATUS_5XX: 0.15, Fault.STATUS_429: 0.1, Fault.STATUS_HTML: 0.15,
             Fault.STATUS_HANG: 0.1, Fault.STATUS_UNKNOWN: 0.15,
+            Fault.STREAM_CUT: 0.4, Fault.STREAM_SILENT: 0.2,
             Fault.URL_EXPIRED: 0.1, Fault.TRUNCATED: 0.1, Fault.WRONG_TYPE: 0.1,
         },
         most_times=2,

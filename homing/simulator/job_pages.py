@@ -1,18 +1,20 @@
-"""The provider's own calls: submit, read, search, cancel."""
+"""The provider's own calls: submit, read, listen, search, cancel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, jsonify, request
 
-from homing.simulator import answers, calls
+from homing.simulator import answers, calls, stream_pages
 from homing.simulator.models import MODELS
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run
+from homing.simulator.streams import Piece
 
 View: TypeAlias = Callable[..., Response]
 
@@ -25,6 +27,7 @@ def create_job_pages(provider: Provider) -> Blueprint:
         ("POST", "/jobs", _submit),
         ("GET", "/jobs", _search),
         ("GET", "/jobs/<run_id>", _read),
+        ("GET", "/jobs/<run_id>/stream", _listen),
         ("POST", "/jobs/<run_id>/cancel", _cancel),
     )
     for method, rule, view in views:
@@ -106,11 +109,43 @@ def _is_web_address(url: object) -> bool:
     return parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-# Read, search, cancel ------------------------------------------------------------------------------------
+# Read, listen, search, cancel ----------------------------------------------------------------------------
 
 
 def _read(provider: Provider, run_id: str) -> Response:
     return calls.read(provider, run_id, wording=_wording(provider))
+
+
+def _listen(provider: Provider, run_id: str) -> Response:
+    """From after `?after=`, else after `Last-Event-ID`: a number is an event's id."""
+    resumes = provider.config.stream_resume
+    place = request.args.get("after", request.headers.get("Last-Event-ID"))
+    after = stream_pages.read_place(place) if resumes else 0
+    return stream_pages.listen(
+        provider,
+        run_id,
+        wording=_wording(provider),
+        write=lambda run, told: _write(run, told, after=after or 0, with_ids=resumes),
+        after=after,
+    )
+
+
+def _write(run: Run, told: Iterator[Piece | None], *, after: int, with_ids: bool) -> Iterator[str]:
+    last = after
+    for piece in told:
+        if piece is None:
+            yield stream_pages.COMMENT
+        else:
+            last = piece.number
+            yield _event("output", {"text": piece.text}, number=last if with_ids else None)
+    if run.outcome and run.outcome.error:
+        yield _event("error", run.outcome.error, number=None)
+    yield _event("done", {"status": run.status.value}, number=last + 1 if with_ids else None)
+
+
+def _event(name: str, data: Mapping[str, str], *, number: int | None) -> str:
+    event_id = None if number is None else str(number)
+    return stream_pages.event(name, json.dumps(data, ensure_ascii=False), event_id=event_id)
 
 
 def _search(provider: Provider) -> Response:

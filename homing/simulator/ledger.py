@@ -16,7 +16,7 @@ from jobs.clock import Clock
 _KEPT = 100_000
 
 #: Totals that are always shown, also at 0.
-_COUNTED = ("submits", "reads", "searches", "cancels", "events", "sent", "refused", "lost_answers")
+_COUNTED = ("submits", "reads", "searches", "streams", "cancels", "events", "sent", "refused", "lost_answers")
 
 Entry = dict[str, object]
 
@@ -56,6 +56,11 @@ class Ledger:
         """A status was read; none: the read was left hanging."""
         entry: Entry = {"id": run_id, "kind": "status", "answer": answer}
         self._append(self._reads, entry, fault=fault, counted=["reads", *([fault.value] if fault else [])])
+
+    def record_stream(self, *, run_id: str, answer: int, after: int = 0, fault: Fault | None = None) -> None:
+        """A run's output was listened to, from after the piece of this number."""
+        entry: Entry = {"id": run_id, "kind": "stream", "after": after, "answer": answer}
+        self._append(self._reads, entry, fault=fault, counted=["streams", *([fault.value] if fault else [])])
 
     def record_search(self, *, reference: str | None, key: str | None, found: int) -> None:
         """Somebody looked for runs by reference or key."""

@@ -19,6 +19,7 @@ from homing.simulator.faults import (
     GROUPS,
     PROFILES,
     STATUS_FAULTS,
+    STREAM_FAULTS,
     SUBMIT_FAULTS,
     WEBHOOK_FAULTS,
     Fault,
@@ -28,6 +29,9 @@ from homing.simulator.faults import (
 
 #: An input in canonical form, and how many equal ones came before it.
 Slot = tuple[str, int]
+
+# As the canonical form of an input writes it; inside a text the quotes would be escaped.
+_STREAMS = '"model":"llm-stream"'
 
 # A product such as 0.1 * 30 may come out a hair above the whole number it means.
 _ROUNDING = 1e-9
@@ -111,13 +115,19 @@ class FaultPlan:
 def _deal(seed: int, slots: Sequence[Slot], *, profile: Profile) -> dict[Slot, list[Fault]]:
     dealt: dict[Slot, list[Fault]] = {slot: [] for slot in slots}
     for group in GROUPS:
-        free = list(slots)
+        exposed = [slot for slot in slots if _is_exposed(slot, group)]
+        free = list(exposed)
         for kind in group:
-            count = math.ceil(profile.shares.get(kind, 0.0) * len(slots) - _ROUNDING)
+            count = math.ceil(profile.shares.get(kind, 0.0) * len(exposed) - _ROUNDING)
             for slot in _lowest(seed, kind, count=count, free=free, dealt=dealt):
                 dealt[slot].append(kind)
                 free.remove(slot)
     return dealt
+
+
+def _is_exposed(slot: Slot, group: Sequence[Fault]) -> bool:
+    """Whether trouble of this group can befall a run of this input."""
+    return group is not STREAM_FAULTS or _STREAMS in slot[0]
 
 
 def _lowest(
@@ -134,7 +144,7 @@ def _lowest(
 def _draw(seed: int, slot: Slot, *, profile: Profile) -> list[Fault]:
     """One draw per kind, with the chance that is left in its group, so that the shares come out as planned."""
     drawn = []
-    for group in GROUPS:
+    for group in (group for group in GROUPS if _is_exposed(slot, group)):
         left = 1.0
         for kind in group:
             share = profile.shares.get(kind, 0.0)
@@ -152,6 +162,7 @@ def _assemble(seed: int, slot: Slot, *, kinds: Sequence[Fault], profile: Profile
         webhook=_one_of(kinds, WEBHOOK_FAULTS),
         submit=_one_of(kinds, SUBMIT_FAULTS),
         status=status,
+        stream=_one_of(kinds, STREAM_FAULTS),
         cancel=_one_of(kinds, CANCEL_FAULTS),
         artifact=_one_of(kinds, ARTIFACT_FAULTS),
         times=1 + int(derive_share(seed, slot, "times") * most),

@@ -65,6 +65,7 @@ class Run:
         duration_s: how long it works, on the simulator's (perhaps scaled) clock.
         started_s: monotonic, when it began to work.
         reads: status reads so far.
+        listeners: how often its output was listened to so far.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Run:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reads: int = field(default=0)
+    listeners: int = field(default=0)
 
     def progress(self, now_s: float) -> float:
         """From 0 to 1; 1 only when it succeeded."""

@@ -66,6 +66,12 @@ class RunBook:
             run.reads += 1
             return run.reads - 1
 
+    def count_listener(self, run: Run) -> int:
+        """Note that somebody listens to its output; how often that was before."""
+        with self._lock:
+            run.listeners += 1
+            return run.listeners - 1
+
     def begin(self, run: Run) -> bool:
         """Let a queued run work; false where it is past that."""
         return self._change(run, allowed=lambda: run.status is Status.QUEUED, change=self._start)

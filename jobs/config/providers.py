@@ -146,6 +146,7 @@ class ProviderConfig(BaseModel):
         idempotency: what the provider does with an idempotency key it has seen (simulator).
         idempotency_window: how long it remembers a key, from the first send (simulator).
         search: whether runs can be found by our key or token (simulator).
+        stream_resume: whether a run's output can be listened to from where it was left (simulator).
         finish: what makes a job succeed; none: its files, where the adapter lists them, else the provider's word.
         private_addresses: networks its result files may come from besides public addresses.
         artifacts: what may be stored.
@@ -183,6 +184,7 @@ class ProviderConfig(BaseModel):
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)
     search: Annotated[bool, Field(strict=True)] = True
+    stream_resume: Annotated[bool, Field(strict=True)] = True
     finish: Finish | None = None
     private_addresses: tuple[Network, ...] = ()
     artifacts: ArtifactRules = ArtifactRules()

@@ -20,12 +20,24 @@ _CORPUS = (
 
 def generate(fields: Input) -> Result:
     """Write `max_tokens` words (default 60, at most 400) after `prompt`."""
-    prompt = read_text(fields, "prompt")
-    count = int(read_number(fields, "max_tokens", default=60, low=1, high=400))
-    tokens = continue_text(prompt, count)
-    text = " ".join(tokens)
-    output: dict[str, object] = {"text": text, "tokens": len(tokens), "prompt_tokens": len(prompt.split())}
+    prompt, count = _read(fields)
+    text = " ".join(continue_text(prompt, count))
+    output: dict[str, object] = {"text": text, "tokens": count, "prompt_tokens": len(prompt.split())}
     return Result(output, (ResultFile("completion.txt", "text/plain", encode_text(text)),))
+
+
+def pieces_of(fields: Input) -> tuple[str, ...]:
+    """The text as it comes, token by token: joined, they are the whole.
+
+    Raises:
+        BadInputError: there will be no text.
+    """
+    first, *others = continue_text(*_read(fields))
+    return (first, *(f" {token}" for token in others))
+
+
+def _read(fields: Input) -> tuple[str, int]:
+    return read_text(fields, "prompt"), int(read_number(fields, "max_tokens", default=60, low=1, high=400))
 
 
 def continue_text(prompt: str, count: int) -> list[str]:

@@ -79,12 +79,26 @@ def test_an_unplanned_input_meets_the_same_faults_however_often_it_is_asked() ->
 
 def test_unplanned_inputs_draw_each_kind_about_as_often_as_its_share() -> None:
     plan = FaultPlan(11, "default")
-    drawn = [plan.faults_for((canonical_json({"n": n}), 0)) for n in range(4000)]
+    drawn = [plan.faults_for((canonical_json({"n": n, "model": "llm-stream"}), 0)) for n in range(4000)]
 
     counts = Counter(word for faults in drawn for word in faults.words)
 
     for kind, share in PROFILES["default"].shares.items():
         assert counts[kind.value] / 4000 == pytest.approx(share, abs=0.025), kind
+
+
+def test_trouble_of_streams_befalls_only_what_can_be_listened_to() -> None:
+    told = [{"n": n, "model": "llm-stream"} for n in range(40)]
+    untold = [{"n": n, "model": "video", "prompt": '"model":"llm-stream"'} for n in range(40)]
+
+    dealt = deal(7, [*told, *untold], "default")
+    drawn = [FaultPlan(7, "default").faults_for(slot) for slot in slots_of(untold)]
+
+    assert Counter(faults.stream for faults in dealt.values() if faults.stream) == {
+        Fault.STREAM_CUT: 10, Fault.STREAM_SILENT: 4,
+    }  # fmt: skip
+    assert all(dealt[slot].stream is None for slot in slots_of(untold))
+    assert all(faults.stream is None for faults in drawn)
 
 
 def test_the_profile_none_has_no_faults() -> None:
