@@ -29,6 +29,9 @@ _MAX_ID_CHARS = 255
 _MAX_WORD_CHARS = 100
 _MAX_MESSAGE_CHARS = 2000
 
+#: Slugs of faults, beside their class: nobody but a gateway answered; the provider itself did, and said no.
+AWAY, DECLINED = "away", "declined"
+_GATEWAY = frozenset({502, 503, 504})
 _OVERLOADED = frozenset({429, 503})
 # Not accepted, but time or an operator can cure it: no money, no right, too fast, too early.
 _CURABLE = frozenset({401, 402, 403, 425, 429})
@@ -79,9 +82,9 @@ def submit_fault(answer: Answer, *, now: datetime) -> JobsError:
     words, retry_after = describe(answer, "answered"), asked_wait(answer, now=now)
     status = answer.status
     if status in _CURABLE or 300 <= status < 400 or (status in _ROUTING and _is_page(answer)):
-        return Transient(words, retry_after=retry_after)
+        return Transient(words, retry_after=retry_after, slug=_slug_of(answer))
     if status in _IN_DOUBT or not 400 <= status < 500:
-        return UnknownOutcome(words, retry_after=retry_after)
+        return UnknownOutcome(words, retry_after=retry_after, slug=_slug_of(answer))
     return Refused(message_of(answer) or words)
 
 
@@ -90,7 +93,20 @@ def read_fault(answer: Answer, *, now: datetime) -> JobsError:
     words = describe(answer, "answered")
     if answer.status in (404, 410):
         return Gone(words)
-    return Transient(words, retry_after=asked_wait(answer, now=now))
+    return delay(answer, now=now)
+
+
+def delay(answer: Answer, *, now: datetime) -> Transient:
+    """What an answer other than 2xx comes to where asking again is all there is to do."""
+    return Transient(describe(answer, "answered"), retry_after=asked_wait(answer, now=now), slug=_slug_of(answer))
+
+
+def _slug_of(answer: Answer) -> str | None:
+    """Whose word it is; None where it cannot be told: 404 and 405 may be a gateway's, 408 is no answer."""
+    if answer.status in _GATEWAY:
+        return AWAY
+    is_word = 400 <= answer.status < 500 and answer.status != 408
+    return DECLINED if is_word and not (answer.status in _ROUTING and _is_page(answer)) else None
 
 
 def asked_wait(answer: Answer, *, now: datetime) -> timedelta | None:

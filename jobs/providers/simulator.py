@@ -109,9 +109,7 @@ class SimulatorProvider:
     def _search(self, **query: str) -> tuple[Report, ...]:
         answer = self._ask("GET", "/jobs", params=query)
         if not answer.is_success:
-            raise Transient(
-                answers.describe(answer, "answered"), retry_after=answers.asked_wait(answer, now=self._clock.now())
-            )
+            raise answers.delay(answer, now=self._clock.now())
         found = answers.read_object(answer).get("jobs")
         if not isinstance(found, list) or not all(_is_run(item) for item in found):
             raise Transient(answers.describe(answer, "not a list of jobs"))

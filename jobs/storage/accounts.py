@@ -5,7 +5,6 @@ Lock order: an account before the jobs of its provider.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,13 +13,13 @@ from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import jobs, provider_accounts
 
-_UNKNOWN: dict[str, Any] = {"paused_at": None, "blocked_until": None, "next_request_at": None}
+_UNKNOWN: dict[str, Any] = {**{column.name: None for column in provider_accounts.c}, "probes": 0}
 
 
 def find_account(tx: Transaction, name: str) -> Row:
     """What is known of an account; nothing is, until something happened to it."""
     row = tx.row(sa.select(provider_accounts).where(provider_accounts.c.name == name))
-    return row or {"name": name, **_UNKNOWN}
+    return row or {**_UNKNOWN, "name": name}
 
 
 def lock_account(tx: Transaction, name: str) -> Row:
@@ -31,7 +30,7 @@ def lock_account(tx: Transaction, name: str) -> Row:
     return row
 
 
-def update_account(tx: Transaction, name: str, **changes: datetime | None) -> None:
+def update_account(tx: Transaction, name: str, **changes: Any) -> None:
     """Writes an account that is locked."""
     tx.execute(sa.update(provider_accounts).where(provider_accounts.c.name == name).values(**changes))
 

@@ -319,6 +319,21 @@ provider_accounts = sa.Table(
     sa.Column("paused_at", Instant),
     sa.Column("blocked_until", Instant),  # the provider said "later" (429, Retry-After)
     sa.Column("next_request_at", Instant),  # the rate budget: when the next request may leave
+    # The breaker (jobs.core.breaker): all of it is NULL or 0 while calls go well.
+    sa.Column("failures", Document),  # calls since the last answer: [about what, when, whether nobody was there]
+    sa.Column("outage_at", Instant),  # since when nothing but probes is sent
+    sa.Column("outage_reason", sa.Text),  # what the call came to that opened it
+    sa.Column("probes", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("next_probe_at", Instant),
+    sa.Column("probe_ref", sa.Text),
+    sa.Column("probe_until", Instant),
+    # The pace at which work that has piled up is taken on (jobs.services.pacing).
+    sa.Column("pace_per_s", sa.Integer),
+    sa.Column("pace_until", Instant),
+    sa.Column("pace_second", Instant),  # the second that is being spent from, and
+    sa.Column("pace_taken", sa.Integer),  # what was taken in it
+    sa.CheckConstraint("(outage_at IS NULL) = (next_probe_at IS NULL)", name="outage"),
+    sa.CheckConstraint("probe_ref IS NULL OR outage_at IS NOT NULL", name="probe"),
 )
 
 counters = sa.Table(

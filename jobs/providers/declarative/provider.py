@@ -179,8 +179,7 @@ class DeclarativeProvider:
         return answer
 
     def _delay(self, answer: Answer) -> Transient:
-        wait = answers.asked_wait(answer, now=self._clock.now())
-        return Transient(answers.describe(answer, "answered"), retry_after=wait)
+        return answers.delay(answer, now=self._clock.now())
 
     def _ask(self, request: Prepared) -> Answer:
         """A request that may be repeated: an answer that did not come is only a delay."""
