@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from jobs.core.errors import NotFound
 from jobs.ids import new_id, new_token
+from jobs.storage.bulk import update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import job_attempts
@@ -115,16 +116,21 @@ def raise_costs(tx: Transaction, charges: Sequence[Charge]) -> list[Charge]:
     most: dict[tuple[str, int], float] = {}
     for charge in charges:
         most[charge[:2]] = max(charge.cost, most.get(charge[:2], 0.0))
-    return [grown for owner, cost in sorted(most.items()) if (grown := _raise_cost(tx, *owner, cost)).cost > 0]
+    known = _known_costs(tx, {job_id for job_id, _ in most})
+    grown = [
+        Charge(*owner, cost - (known[owner] or 0.0))
+        for owner, cost in sorted(most.items())
+        if owner in known and cost > (known[owner] or 0.0)
+    ]
+    seen = [{"job_id": charge.job_id, "number": charge.number} for charge in grown]
+    update_rows(tx, job_attempts, seen, [{"cost": most[charge[:2]]} for charge in grown])
+    return grown
 
 
-def _raise_cost(tx: Transaction, job_id: str, number: int, cost: float) -> Charge:
-    mine = (job_attempts.c.job_id == job_id, job_attempts.c.number == number)
-    row = tx.row(sa.select(job_attempts.c.cost).where(*mine))
-    known = row["cost"] if row else cost
-    if known is None or known < cost:
-        tx.execute(sa.update(job_attempts).where(*mine).values(cost=cost))
-    return Charge(job_id, number, cost - (known or 0.0))
+def _known_costs(tx: Transaction, job_ids: Iterable[str]) -> dict[tuple[str, int], float | None]:
+    columns = job_attempts.c
+    statement = sa.select(columns.job_id, columns.number, columns.cost).where(columns.job_id.in_(sorted(job_ids)))
+    return {(row["job_id"], row["number"]): row["cost"] for row in tx.rows(statement)}
 
 
 def list_run_owners(tx: Transaction, runs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int]]:

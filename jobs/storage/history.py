@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from jobs.core.decisions import Step
 from jobs.core.observations import Observation
+from jobs.storage.bulk import insert_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import job_transitions
@@ -33,8 +34,7 @@ def transition_row(job_id: str, step: Step, seen: Observation) -> Row:
 
 def append_transitions(tx: Transaction, rows: Sequence[Row]) -> None:
     """Writes history rows."""
-    if rows:
-        tx.execute(sa.insert(job_transitions), [dict(row) for row in rows])
+    insert_rows(tx, job_transitions, rows)
 
 
 def list_transitions(tx: Transaction, job_id: str, *, limit: int = 1000) -> list[dict[str, Any]]:

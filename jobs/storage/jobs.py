@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 
 from jobs.core.errors import NotFound, Stale
+from jobs.storage.bulk import update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.schema import jobs
 
@@ -119,22 +119,11 @@ def update_jobs(tx: Transaction, updates: Sequence[JobUpdate]) -> None:
     groups: dict[frozenset[str], list[JobUpdate]] = {}
     for update in updates:
         groups.setdefault(frozenset(update.changes), []).append(update)
-    for columns, members in groups.items():
-        if tx.execute(_guarded_update(columns), [_parameters(update) for update in members]).rowcount != len(members):
+    for members in groups.values():
+        seen = [{"id": update.seen["id"], "version": update.seen["version"]} for update in members]
+        after = [{**update.changes, "version": update.seen["version"] + update.steps} for update in members]
+        if update_rows(tx, jobs, seen, after) != len(members):
             raise Stale(f"one of {len(members)} jobs changed since it was read")
-
-
-@cache
-def _guarded_update(columns: frozenset[str]) -> sa.Update:
-    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in (*sorted(columns), "version")}
-    seen = (jobs.c.id == sa.bindparam("seen_id"), jobs.c.version == sa.bindparam("seen_version"))
-    return sa.update(jobs).where(*seen).values(values)
-
-
-def _parameters(update: JobUpdate) -> dict[str, Any]:
-    version = update.seen["version"]
-    new = {f"new_{name}": value for name, value in _plain(update.changes).items()}
-    return {**new, "new_version": version + update.steps, "seen_id": update.seen["id"], "seen_version": version}
 
 
 def _plain(changes: Row) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
 from jobs.core.events import SCHEMA_VERSION, EventType
 from jobs.ids import new_id
+from jobs.storage.bulk import insert_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import outbox
@@ -42,8 +41,7 @@ def event_row(
 
 def append_events(tx: Transaction, rows: Sequence[Row]) -> None:
     """Writes events; the relay gives them their position after the commit."""
-    if rows:
-        tx.execute(sa.insert(outbox), [dict(row) for row in rows])
+    insert_rows(tx, outbox, rows)
 
 
 def append_event(

@@ -6,17 +6,20 @@ by the claim, before any work begins; so a row that kills its worker is known by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
 
 from jobs.core.errors import Stale
+from jobs.storage.bulk import update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
+from jobs.storage.metadata import Instant
 from webhooks.incoming.schema import InboxStatus, inbox_events
 
 #: A batch takes well under a second; a worker that hangs on a lock gives up before this.
@@ -95,10 +98,17 @@ def _claim(
     statement = (
         sa.update(inbox_events)
         .where(_table.id.in_(sa.select(due.c.id)))
-        .values(lease_token=token, next_try_at=tx.now + LEASE, tries=_table.tries + 1)
+        .values(lease_token=token, next_try_at=_lease_end(tx.now), tries=_table.tries + 1)
         .returning(*_CLAIMED)
     )
     return sorted(tx.rows(statement), key=lambda row: (row["received_at"], str(row["id"])))
+
+
+def _lease_end(now: datetime) -> sa.ColumnElement[datetime]:
+    """When a row whose start never ends is due again: later each time, for each may take a worker along."""
+    unfinished = _table.tries - _table.failures
+    ends = [(unfinished >= count, sa.literal(now + LEASE * 2**count, Instant())) for count in (2, 1)]
+    return sa.case(*ends, else_=sa.literal(now + LEASE, Instant()))
 
 
 def load_raw(tx: Transaction, event_ids: Sequence[str]) -> dict[str, bytes]:
@@ -113,12 +123,10 @@ def settle(tx: Transaction, settlements: Sequence[Settlement], *, token: str) ->
     Raises:
         Stale: One of them has passed to another worker meanwhile; nothing may be kept of this transaction.
     """
-    if not settlements:
-        return
-    held = _held(tx, [settlement.event_id for settlement in settlements], token=token)
-    if len(held) != len(settlements):
+    in_order = sorted(settlements, key=attrgetter("event_id"))
+    held = [{"id": settlement.event_id, "lease_token": token} for settlement in in_order]
+    if update_rows(tx, inbox_events, held, [_columns(settlement, now=tx.now) for settlement in in_order]) != len(held):
         raise Stale("an inbox row was claimed by another worker meanwhile")
-    tx.execute(_SETTLE, [_parameters(settlement, token=token, now=tx.now) for settlement in settlements])
 
 
 def give_back(tx: Transaction, event_ids: Sequence[str], *, token: str, next_try_at: datetime) -> None:
@@ -150,16 +158,6 @@ def find_parked(tx: Transaction, provider: str, provider_job_id: str) -> list[st
     return [row["id"] for row in tx.rows(statement.order_by(_table.id))]
 
 
-def _held(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[Row]:
-    statement = (
-        sa.select(_table.id)
-        .where(_table.id.in_(event_ids), _table.lease_token == token)
-        .order_by(_table.id)
-        .with_for_update()
-    )
-    return list(tx.rows(statement))
-
-
 _SETTLED = (
     "status",
     "reason",
@@ -172,23 +170,8 @@ _SETTLED = (
     "parked_until",
     "first_failed_at",
 )
-_SETTLE = (
-    sa.update(inbox_events)
-    .where(_table.id == sa.bindparam("key_id"), _table.lease_token == sa.bindparam("key_token"))
-    .values(
-        lease_token=None,
-        processed_at=sa.bindparam("new_processed_at"),
-        **{name: sa.bindparam(f"new_{name}") for name in _SETTLED},
-    )
-)
 
 
-def _parameters(settlement: Settlement, *, token: str, now: datetime) -> Mapping[str, Any]:
-    values = {f"new_{name}": getattr(settlement, name) for name in _SETTLED}
-    return {
-        **values,
-        "new_status": str(settlement.status),
-        "new_processed_at": None if settlement.next_try_at else now,
-        "key_id": settlement.event_id,
-        "key_token": token,
-    }
+def _columns(settlement: Settlement, *, now: datetime) -> Row:
+    values = {name: getattr(settlement, name) for name in _SETTLED}
+    return {**values, "lease_token": None, "processed_at": None if settlement.next_try_at else now}
