@@ -22,8 +22,10 @@ from jobs.config.settings import Settings
 from jobs.core.errors import ConfigError
 from jobs.core.policy import Finish
 from jobs.handlers import HandlerRegistry, registry
+from jobs.net.event_streams import EventStreams
 from jobs.net.guard import Guard
 from jobs.net.http import HttpClient
+from jobs.providers.port import Provider
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
 from jobs.services.runtime import ProviderEntry, Runtime, install
@@ -68,7 +70,10 @@ def assemble(
 ) -> Runtime:
     """Joins parts that were chosen already; what tests use to choose their own."""
     rng = system_rng()
-    providers = build_entries(configuration, clock=clock)
+    guard = Guard(
+        lifted=configuration.settings.allow_private_addresses, https_only=configuration.settings.is_production
+    )
+    providers = build_entries(configuration, clock=clock, guard=guard)
     runtime = Runtime(
         settings=configuration.settings,
         database=database,
@@ -79,24 +84,26 @@ def assemble(
         observer=Observer({name: entry.policy for name, entry in providers.items()}, rng),
         handlers=handlers,
         redis=connect(configuration.settings.redis_url, timeout_s=_REDIS_TIMEOUT_S),
-        guard=Guard(
-            lifted=configuration.settings.allow_private_addresses,
-            https_only=configuration.settings.is_production,
-        ),
+        guard=guard,
     )
     _introduce_strangers(runtime)
     return runtime
 
 
-def build_entries(configuration: Configuration, *, clock: Clock) -> Mapping[str, ProviderEntry]:
+def build_entries(
+    configuration: Configuration, *, clock: Clock, guard: Guard | None = None
+) -> Mapping[str, ProviderEntry]:
     """The configured provider entries, each with its adapter."""
-    client = HttpClient()
-    return {name: _entry(name, config, client, clock) for name, config in configuration.providers.items()}
+    client, streams = HttpClient(), EventStreams(guard)
+    adapters = {
+        name: build_adapter(config, client, clock, streams=streams) for name, config in configuration.providers.items()
+    }
+    return {name: _entry(name, config, adapters[name]) for name, config in configuration.providers.items()}
 
 
-def _entry(name: str, config: ProviderConfig, client: HttpClient, clock: Clock) -> ProviderEntry:
+def _entry(name: str, config: ProviderConfig, adapter: Provider) -> ProviderEntry:
     """An entry is as it is written; where it is silent about the finish, its adapter decides."""
-    adapter, policy = build_adapter(config, client, clock), config.policy
+    policy = config.policy
     if policy.finish is None and adapter.capabilities.lists_artifacts:
         policy = replace(policy, finish=Finish.ON_ARTIFACTS)
     return ProviderEntry(name, config, policy, adapter)

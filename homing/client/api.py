@@ -15,9 +15,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from homing.client.address import Address
 from homing.client.errors import Busy, NoStream, Problem, Unreachable
-from homing.client.sse import Message, messages
 from homing.screen import Document
 from jobs.core.errors import FieldFault, Transient
+from jobs.net.sse import Message, messages
 
 Params: TypeAlias = Mapping[str, str | int | None]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from homing.client.api import READ_S, ApiClient, job_path
 from homing.client.documents import job_in
 from homing.client.errors import NoStream
-from homing.client.sse import Message
 from homing.screen import Document
 from jobs.clock import Clock, system_rng
 from jobs.core.errors import Transient
 from jobs.core.states import TERMINAL
+from jobs.net.sse import Message
 
 #: How long one request may wait for a change; the server's own limit is no shorter.
 _LONG_POLL_S = 30

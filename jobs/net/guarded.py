@@ -60,6 +60,25 @@ class Stream:
     status: int
     headers: Mapping[str, str]
     _response: HTTPResponse
+    _exchange: Exchange
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes: what is there is not held back until there is more.
+
+        Between two pieces the thread may call others; the bounds of this stream stay its own.
+
+        Raises:
+            NoAnswer: It broke off, fell silent, or took too long.
+        """
+        try:
+            while True:
+                begin(self._exchange)
+                piece = self._response.read1(_CHUNK_BYTES, decode_content=False)
+                if not piece:
+                    return
+                yield piece
+        except (Urllib3Error, HTTPException, OSError) as error:
+            raise _failure(error, sent=True) from error
 
     def chunks(self) -> Iterator[bytes]:
         """The body as sent, not decoded, until its end.
@@ -210,7 +229,7 @@ class GuardedClient:
             response = connection.getresponse()
         except (Urllib3Error, HTTPException, OSError) as error:
             raise _failure(error, sent=exchange.sent) from error
-        return Stream(target, response.status, CaseInsensitiveDict(response.headers), response)
+        return Stream(target, response.status, CaseInsensitiveDict(response.headers), response, exchange)
 
     def _read(self, stream: Stream, *, cut: bool) -> bytes:
         most, parts, size = self._bounds.max_bytes, [], 0

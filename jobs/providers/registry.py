@@ -10,6 +10,7 @@ from jobs.config.presets import preset_names
 from jobs.config.providers import ProviderConfig
 from jobs.core.errors import ConfigError
 from jobs.core.suggestions import did_you_mean
+from jobs.net.event_streams import EventStreams
 from jobs.net.http import HttpClient
 from jobs.providers.assemblyai import AssemblyAIProvider
 from jobs.providers.declarative import DeclarativeProvider
@@ -25,9 +26,14 @@ from jobs.providers.runway import RunwayProvider
 from jobs.providers.simulator import SimulatorProvider
 
 Factory: TypeAlias = Callable[[ProviderConfig, HttpClient, Clock], Provider]
+ListeningFactory: TypeAlias = Callable[[ProviderConfig, HttpClient, Clock, EventStreams], Provider]
+
+#: Adapters that can listen to a run while it makes its output.
+LISTENERS: Mapping[str, ListeningFactory] = {
+    "simulator": SimulatorProvider,
+}
 
 FACTORIES: Mapping[str, Factory] = {
-    "simulator": SimulatorProvider,
     "assemblyai": AssemblyAIProvider,
     "elevenlabs": ElevenLabsProvider,
     "events": EventSender,
@@ -41,14 +47,25 @@ FACTORIES: Mapping[str, Factory] = {
 }
 
 
-def build_adapter(config: ProviderConfig, client: HttpClient, clock: Clock) -> Provider:
+def build_adapter(
+    config: ProviderConfig, client: HttpClient, clock: Clock, *, streams: EventStreams | None = None
+) -> Provider:
     """The adapter of one account; dials nobody.
+
+    Args:
+        config: Its entry.
+        client: Calls it.
+        clock: Says when.
+        streams: Listens to it; None: one that allows no private address a provider may name.
 
     Raises:
         ConfigError: There is no adapter of that name.
     """
+    listening = LISTENERS.get(config.adapter)
+    if listening is not None:
+        return listening(config, client, clock, streams or EventStreams())
     factory = FACTORIES.get(config.adapter)
     if factory is None:
-        meant = did_you_mean(config.adapter, FACTORIES)
+        meant = did_you_mean(config.adapter, {**LISTENERS, **FACTORIES})
         raise ConfigError(f"adapter {config.adapter!r} is unknown" + (f"; did you mean {meant}?" if meant else ""))
     return factory(config, client, clock)

@@ -1,14 +1,15 @@
 """Homing's own simulated provider, over HTTP.
 
 Its dialect: ``POST /jobs``, ``GET /jobs/{id}``, ``GET /jobs?reference=`` or ``?idempotency_key=``,
-``POST /jobs/{id}/cancel``; statuses ``queued processing succeeded failed canceled``. What may be assumed of it is
-said in its entry, so that every class of provider can be tried.
+``POST /jobs/{id}/cancel``; statuses ``queued processing succeeded failed canceled``. The runs of its model
+``llm-stream`` can be listened to: ``GET /jobs/{id}/stream``. What may be assumed of it is said in its entry, so that
+every class of provider can be tried.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -17,15 +18,17 @@ from jobs.config.providers import ProviderConfig
 from jobs.core.errors import Transient, UnknownOutcome, Unusable
 from jobs.core.observations import JobError, Json
 from jobs.core.states import JobState, is_terminal
-from jobs.core.text import clean
+from jobs.net.event_streams import EventStreams
 from jobs.net.http import Answer, HttpClient, NoAnswer
 from jobs.providers import answers
+from jobs.providers.listening import BROKE_OFF, Listener, object_of, text_of
 from jobs.providers.port import (
     AlreadyFinished,
     Capabilities,
     Gone,
     KeyReused,
     KeyUse,
+    OutputDelta,
     Report,
     SubmitRequest,
     WebhookReport,
@@ -39,19 +42,25 @@ STATES: Mapping[str, JobState] = {
     "canceled": JobState.CANCELED,
 }
 
+_STREAMING_MODEL = "llm-stream"
+
 _NO_REASON = JobError("provider_error", "the provider named no reason")
 
 
 class SimulatorProvider:
     """One account at a simulator."""
 
-    def __init__(self, config: ProviderConfig, client: HttpClient, clock: Clock) -> None:
+    def __init__(
+        self, config: ProviderConfig, client: HttpClient, clock: Clock, streams: EventStreams | None = None
+    ) -> None:
         """Dials nobody yet."""
         self._client = client
         self._clock = clock
         self._url = config.base_url.rstrip("/")
         token = config.api_token.get_secret_value() if config.api_token else None
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._listener = Listener.of(config, streams or EventStreams(), clock=clock, headers=self._headers)
+        self._resumes_output = config.stream_resume
         self._capabilities = Capabilities(
             keys=KeyUse(config.idempotency),
             key_window=config.idempotency_window,
@@ -138,19 +147,37 @@ class SimulatorProvider:
         except NoAnswer as error:
             raise Transient(error.detail) from error
 
+    @property
+    def resumes_output(self) -> bool:
+        """What its entry says."""
+        return self._resumes_output
+
+    def can_follow(self, inputs: Mapping[str, Json]) -> bool:
+        """See the port."""
+        return inputs.get("model") == _STREAMING_MODEL
+
+    def follow_output(self, provider_job_id: str, *, after: str | None = None) -> Iterator[OutputDelta]:
+        """See the port."""
+        place = after if self._resumes_output else None
+        for message in self._listener.hear(f"{self._url}{_path(provider_job_id)}/stream", after=place):
+            if message.event == "done":
+                return
+            if message.event == "output" and (text := text_of(object_of(message).get("text"))):
+                yield OutputDelta(text, message.id if self._resumes_output else None)
+        raise Transient(BROKE_OFF)
+
     def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:  # noqa: ARG002 - the port's shape
         """See the port."""
         if not isinstance(body, Mapping):
             raise Unusable("an event is a JSON object")
-        event = clean(dict(body))
-        delivery_id = answers.id_of(event.get("id"))
-        if answers.id_of(event.get("job")) is None:
+        delivery_id = answers.id_of(body.get("id"))
+        if answers.id_of(body.get("job")) is None:
             return WebhookReport(None, delivery_id, ignored_because="names no job")
-        if "status" not in event:
+        if "status" not in body:
             return WebhookReport(None, delivery_id, ignored_because="names no status")
-        if event.get("livemode") is False:
+        if body.get("livemode") is False:
             return WebhookReport(None, delivery_id, ignored_because="sent in test mode")
-        return WebhookReport(_report({**event, "id": event["job"]}), delivery_id)
+        return WebhookReport(_report({**body, "id": body["job"]}), delivery_id)
 
 
 def _path(provider_job_id: str) -> str:

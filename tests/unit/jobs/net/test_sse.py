@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homing.client.sse import Message, Parser, messages
+from jobs.net.sse import Message, Parser, messages
 
 STREAM = (
     '\ufeff: hello\n\nevent: snapshot\ndata: {}\n\nid: 1\nevent: job.started\r\ndata: {"a":\ndata: "ü"}\r\n\r\n'
