@@ -23,12 +23,14 @@ from jobs.core.events import EventType
 from jobs.core.observations import JobError, Observation, Source
 from jobs.core.states import JobState, is_terminal
 from jobs.net.download import LinkGone, TooLarge
+from jobs.services import outages
 from jobs.services.artifact_store import open_store
 from jobs.services.documents import artifact_document
 from jobs.services.fetching import Fetched, Unfit, fetch_file, fresh_link
 from jobs.services.lease_keeper import LeaseKeeper
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.work import ring_relay
+from jobs.storage.accounts import find_account
 from jobs.storage.artifacts import (
     claim_artifacts,
     end_artifact,
@@ -47,12 +49,13 @@ from jobs.telemetry import span
 LETTER_KIND = "artifact"
 LEASE = timedelta(seconds=60)
 _RENEW_EVERY_S = 15.0
-MAX_STARTS = 5
+MAX_STARTS = 3
 #: Tries of a file that cannot be reached, and of one whose content is not what it should be.
 MAX_TRIES, MAX_UNFIT = 8, 3
 #: How often the provider is asked for a fresh link.
 MAX_REFRESHES = 2
 _RETRY_BASE, _RETRY_CAP = timedelta(seconds=2), timedelta(minutes=10)
+_HELD_TRIES = 5  # half a minute between looks whether the provider is back
 
 _EVENTS = {
     "stored": EventType.ARTIFACT_STORED,
@@ -150,6 +153,9 @@ def _fetch(case: _Case, record: _Record) -> Came:
             path = f"{case.row['job_id']}/{case.row['id']}"
             store.keep(place, path)
     except LinkGone as gone:
+        if _is_away(case):
+            with runtime.database.write() as tx:
+                return record.held(tx, gone)
         link = fresh_link(case.entry, case.job, case.row)
         with runtime.database.write() as tx:
             return record.gone(tx, gone, link)
@@ -158,6 +164,11 @@ def _fetch(case: _Case, record: _Record) -> Came:
             return record.failed(tx, error)
     with runtime.database.write() as tx:
         return record.stored(tx, fetched, path)
+
+
+def _is_away(case: _Case) -> bool:
+    with case.runtime.database.read() as tx:
+        return outages.is_away(find_account(tx, case.entry.name))
 
 
 @dataclass(slots=True)
@@ -181,6 +192,11 @@ class _Record:
         is_fresh = link["url"] != row["link"]["url"]
         wait = timedelta(0) if is_fresh else self._wait(row["refreshes"] + 1)
         return self._again(tx, wait, refreshes=row["refreshes"] + 1, link=dict(link))
+
+    def held(self, tx: Transaction, gone: LinkGone) -> Came:
+        """A dead link while the provider is away, which is left alone: no try is used up."""
+        words = f"{gone.detail}; its provider is away and will be asked for a fresh link"
+        return self._again(tx, self._wait(_HELD_TRIES), reason=words)
 
     def failed(self, tx: Transaction, error: JobsError | OSError) -> Came:
         """Refused for good, or another try."""

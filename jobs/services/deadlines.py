@@ -146,5 +146,5 @@ class _Alarm:
         changes: dict[str, Any] = {"next_alarm_at": now + FAILING_GRACE if row["failing"] else following}
         if self._is_past("deadline_at") and row["cancel_requested_at"] and row["provider_job_id"]:
             # An earlier wish may have exhausted its tries; the deadline's is a new one.
-            changes |= {"next_cancel_at": row["next_cancel_at"] or now, "cancel_tries": 0}
+            changes |= {"next_cancel_at": row["next_cancel_at"] or now, "cancel_tries": 0, "cancel_starts": 0}
         update_bookkeeping(self.tx, row["id"], changes)

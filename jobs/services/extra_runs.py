@@ -18,14 +18,14 @@ from typing import Any
 
 import structlog
 
-from jobs.core.errors import JobsError
+from jobs.core.errors import JobsError, Transient
 from jobs.core.states import is_terminal
 from jobs.providers.port import AlreadyFinished, Gone, Report
-from jobs.services import budgets
+from jobs.services import budgets, outages
 from jobs.services.observe import DOUBLE_SUBMIT, letter_ref
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.spending import book_extra
-from jobs.services.work import LEASE, MAX_TRIES, wait_after
+from jobs.services.work import LEASE, MAX_STARTS, MAX_TRIES, wait_after
 from jobs.storage.attempts import Charge, find_attempt_by_run, get_attempt, raise_costs
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import add_to_reason
@@ -127,7 +127,7 @@ def _begin(tx: Transaction, runtime: Runtime, extra_id: str, *, lease_token: str
     """Locks the account, then the job, then the row: the order everywhere."""
     known = find_extra_run_by_id(tx, extra_id)
     entry = runtime.providers.get(known["provider"]) if known else None
-    if known is None or entry is None or budgets.find_room(tx, entry, limit=1) < 1:
+    if known is None or entry is None or not _may_ask(tx, entry, extra_id):
         return None  # what a sweep has claimed is due again when that lease ends
     job = lock_job(tx, known["job_id"])
     extra = take_extra_run(tx, extra_id, held=lease_token, until=tx.now + LEASE)
@@ -136,11 +136,28 @@ def _begin(tx: Transaction, runtime: Runtime, extra_id: str, *, lease_token: str
     budgets.take(tx, entry, 1)
     address = entry.adapter.capabilities.address(extra["provider_job_id"], job["input"])
     case = _Case(extra, get_attempt(tx, job["id"], extra["attempt"]), entry, address, job["tenant"])
-    foreign = _owned_by_another(tx, case)
-    if foreign is not None:
-        _settle(tx, case, _Ruling(Stopped.NOT_OURS, foreign))
+    ruling = _judge_before(tx, case)
+    if ruling is not None:
+        _settle(tx, case, ruling)
         return None
     return case
+
+
+def _may_ask(tx: Transaction, entry: ProviderEntry, extra_id: str) -> bool:
+    """Within the account's budgets; while its provider is away only as the probe, where no job has a better one."""
+    if budgets.find_room(tx, entry, limit=1) >= 1:
+        return True
+    return not outages.has_due_work(tx, entry.name) and outages.take_probe(tx, entry.name, extra_id)
+
+
+def _judge_before(tx: Transaction, case: _Case) -> _Ruling | None:
+    """What is settled without asking the provider."""
+    foreign = _owned_by_another(tx, case)
+    if foreign is not None:
+        return _Ruling(Stopped.NOT_OURS, foreign)
+    if case.extra["starts"] > MAX_STARTS:
+        return _Ruling(Stopped.LEFT, f"{MAX_STARTS} starts of stopping it never came to their end")
+    return None
 
 
 def _owned_by_another(tx: Transaction, case: _Case) -> str | None:
@@ -193,7 +210,8 @@ def _failed(error: Exception) -> _Ruling:
     if isinstance(error, JobsError):
         return _Ruling(Stopped.RETRY, error.detail, error=error)
     _log.exception("extra_run_broke")
-    return _Ruling(Stopped.RETRY, f"the adapter raised {type(error).__name__}")
+    words = f"the adapter raised {type(error).__name__}"
+    return _Ruling(Stopped.RETRY, words, error=Transient(words))
 
 
 # Stop it -----------------------------------------------------------------------------------------------------
@@ -220,14 +238,16 @@ def _cancel(runtime: Runtime, case: _Case) -> _Ruling:
 
 
 def _record(tx: Transaction, runtime: Runtime, case: _Case, ruling: _Ruling) -> Stopped:
+    away, _events = outages.observe(tx, runtime, case.entry, ref=case.extra["id"], answer=ruling.error)
     if ruling.error is not None and ruling.error.retry_after is not None:
         budgets.block(tx, case.entry.name, ruling.error.retry_after)
     lock_job(tx, case.extra["job_id"])
     lags = ruling.may_lag and tx.now - case.extra["found_at"] < _LAG
     again = lags or ruling.result in (Stopped.RETRY, Stopped.CANCELED)
-    if again and case.extra["tries"] < MAX_TRIES:
+    if again and (away or case.extra["tries"] < MAX_TRIES):
         wait = wait_after(ruling.error, case.extra["tries"], rng=runtime.rng)
-        end_extra_run(tx, case.extra, {"next_check_at": tx.now + wait, "reason": ruling.reason})
+        counted = {"tries": case.extra["tries"] - away}
+        end_extra_run(tx, case.extra, {"next_check_at": tx.now + wait, "reason": ruling.reason, **counted})
         return Stopped.RETRY if lags else ruling.result
     if again and not lags:
         ruling = _Ruling(Stopped.LEFT, f"given up after {MAX_TRIES} tries: {ruling.reason}", ruling.report)

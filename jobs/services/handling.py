@@ -35,6 +35,8 @@ from jobs.telemetry import span
 # Seconds until the next try after the first, second … has failed; the last one repeats.
 WAITS_S = (5, 30, 120, 600, 3600)
 MAX_TRIES = 8
+# A function whose starts never end takes its worker along each time.
+MAX_STARTS = 3
 # Renewed while the function runs, so that only a dead worker's lease ends.
 LEASE = timedelta(seconds=60)
 _RENEW_EVERY_S = 20.0
@@ -120,6 +122,7 @@ def _next_try(tx: Transaction, run: Row, token: str, rng: Rng) -> Row:
     tries = run["tries"] + 1
     return {
         "tries": tries,
+        "starts": run["starts"] + 1,
         "next_try_at": tx.now + _wait_after(tries, rng),
         "lease_token": token,
         "lease_until": tx.now + LEASE,
@@ -139,8 +142,10 @@ def _work_or_letter(tx: Transaction, run: Row, handlers: HandlerRegistry) -> _Wo
     if handler is None:
         missing = f"no loaded module has the handler {run['handler']!r}; name its module in [plugins] modules"
         return _bury(tx, run, event, reason=missing)
-    if run["tries"] > MAX_TRIES:  # its worker died at each of them
-        return _bury(tx, {**run, "tries": MAX_TRIES}, event, reason="no try came to an end; its worker was lost")
+    if run["starts"] > MAX_STARTS:
+        begun = {**run, "tries": run["tries"] - 1}
+        reason = f"{MAX_STARTS} starts never came to an end: it may be what stopped its worker"
+        return _bury(tx, begun, event, reason=reason)
     return _Work(run, run["lease_token"], handler, event)
 
 
@@ -201,6 +206,7 @@ def _record_failure(runtime: Runtime, work: _Work, error: Exception) -> Handled:
             return _bury(tx, run, work.event, reason=f"the handler failed {run['tries']} times; last: {text}")
         after = {
             "next_try_at": tx.now + _wait_after(run["tries"], runtime.rng),
+            "starts": 0,
             "lease_token": None,
             "lease_until": None,
             "first_failed_at": run["first_failed_at"],

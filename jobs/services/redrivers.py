@@ -116,5 +116,5 @@ def _over(job: Row | None) -> str:
 
 
 def _make_due(tx: Transaction, job: Row, changes: dict[str, Any]) -> str | None:
-    update_bookkeeping(tx, job["id"], {**changes, "starts": 0})
+    update_bookkeeping(tx, job["id"], {**changes, "starts": 0, "cancel_starts": 0})
     return None

@@ -30,6 +30,7 @@ from jobs.storage.database import Transaction
 from jobs.storage.extra_runs import find_extra_run, insert_extra_run, leave_extra_run
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, get_job, lock_job, update_bookkeeping, update_job
+from jobs.storage.output import renew_stream
 from jobs.telemetry import span
 
 _log = structlog.get_logger(__name__)
@@ -206,6 +207,7 @@ def _resubmit(case: _Case) -> None:
         beyond_budget=job["review_reason"] == ReviewReason.BUDGET,
     )
     _give_up_run(case)
+    renew_stream(case.tx, job["id"], attempt=number)
     append_job_event(case.tx, EventType.JOB_REVIEW_RESOLVED, after)
     _remember(case)
 
@@ -226,7 +228,15 @@ def _afresh(case: _Case) -> dict[str, Any]:
 
 
 def _due_afresh(case: _Case) -> dict[str, Any]:
-    counters = ("starts", "submit_tries", "poll_count", "poll_failures", "missing_reads", "cancel_tries")
+    counters = (
+        "starts",
+        "submit_tries",
+        "poll_count",
+        "poll_failures",
+        "missing_reads",
+        "cancel_tries",
+        "cancel_starts",
+    )
     idle = ("next_poll_at", "polled_at", "next_cancel_at", "lease_token", "lease_until")
     return {"next_submit_at": case.tx.now, **dict.fromkeys(counters, 0), **dict.fromkeys(idle)}
 

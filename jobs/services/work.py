@@ -3,8 +3,9 @@
 ``begin_work`` is the first half of every such task, in its own short transaction: take the lease, see that the work is
 still due, count. Then comes the network, outside any transaction. ``end_work`` belongs into the transaction that
 writes what was learned. A start that never comes to its end (the process died, an adapter raised what it must not)
-stays counted; after :data:`MAX_STARTS` in a row the work becomes a dead letter, so that no job can kill workers for
-ever. (A cancel counts its tries alone: polls go on beside it, and each that ends well would wipe out its starts.)
+stays counted, and the next one waits longer; after :data:`MAX_STARTS` in a row the work becomes a dead letter, so that
+no job can kill workers for ever. (Cancels are counted apart: polls go on beside them, and each that ends well would
+wipe out their starts.)
 """
 
 from __future__ import annotations
@@ -40,18 +41,16 @@ from jobs.storage.schema import jobs
 
 # Longer than one request may take with what surrounds it, short enough that a dead worker's job is soon taken up.
 LEASE = timedelta(seconds=30)
-MAX_STARTS = 5
+MAX_STARTS = 3
 # After so many failed tries at a provider a person is asked.
 MAX_TRIES = 8
 _RETRY_BASE, _RETRY_CAP = timedelta(seconds=2), timedelta(minutes=10)
+# An adapter that raises what it must not has few tries; whatever it stumbled over may be gone by the next.
+_BROKEN_BASE = timedelta(seconds=10)
 
 _COUNTERS: Mapping[str, str] = {"submit": "submit_tries", "poll": "poll_count", "cancel": "cancel_tries"}
-# What is counted before each start, and how far it may go.
-_STARTS: Mapping[str, tuple[str, int]] = {
-    "submit": ("starts", MAX_STARTS),
-    "poll": ("starts", MAX_STARTS),
-    "cancel": ("cancel_tries", MAX_TRIES),
-}
+# What is counted before each start.
+_STARTS: Mapping[str, str] = {"submit": "starts", "poll": "starts", "cancel": "cancel_starts"}
 
 _log = structlog.get_logger(__name__)
 
@@ -113,18 +112,24 @@ def begin_work(tx: Transaction, runtime: Runtime, kind: str, *, job_id: str, lea
     row = get_job(tx, job_id)  # now that nobody else can change its due times
     due_at = row[DUE_COLUMNS[kind]]
     work = Work(kind, row, entry, token, due_at)
-    if due_at is None or due_at > tx.now or not budgets.is_open(tx, entry.name):
+    if due_at is None or due_at > tx.now or not budgets.is_open(tx, entry.name, ref=job_id):
         release_lease(tx, job_id, held=token)
         return None
-    starts, most = _STARTS[kind]
-    if row[starts] >= most:
+    starts = _STARTS[kind]
+    if row[starts] >= MAX_STARTS:
         words = f"the {kind} was begun {row[starts]} times and never came to its end"
         bury(tx, work, words, attempts=row[starts])
         end_work(tx, work, due_at=None)
         return None
-    counted = {column: row[column] + 1 for column in {starts, _COUNTERS[kind]}}
-    update_bookkeeping(tx, job_id, counted, jobs.c.lease_token == token)
+    counted = {column: row[column] + 1 for column in (starts, _COUNTERS[kind])}
+    until = tx.now + lease_after(row[starts])
+    update_bookkeeping(tx, job_id, {**counted, "lease_until": until}, jobs.c.lease_token == token)
     return Work(kind, {**row, **counted}, entry, token, due_at)
+
+
+def lease_after(unfinished: int) -> timedelta:
+    """The lease of a start after so many that never ended; where they killed their workers, the waits grow."""
+    return LEASE * (1 << unfinished)
 
 
 def _take_lease(tx: Transaction, entry: ProviderEntry, *, job_id: str, held: str | None) -> str | None:
@@ -146,13 +151,13 @@ def end_work(tx: Transaction, work: Work, *, due_at: datetime | None, **changes:
     Returns:
         False where the lease had been lost; then nothing was written.
     """
-    orderly = {} if work.kind == "cancel" else {"starts": 0}
-    return _release(tx, work, due_at=due_at, changes={**orderly, **changes})
+    return _release(tx, work, due_at=due_at, changes={_STARTS[work.kind]: 0, **changes})
 
 
 def break_off(tx: Transaction, work: Work, *, due_at: datetime) -> bool:
-    """Gives the lease back after something that must not happen; the start stays counted."""
-    return _release(tx, work, due_at=due_at, changes={})
+    """Gives the lease back after something that must not happen; the start stays counted, so waits are not short."""
+    patience = _BROKEN_BASE * (1 << max(work.job[_STARTS[work.kind]] - 1, 0))
+    return _release(tx, work, due_at=max(due_at, tx.now + patience), changes={})
 
 
 def _release(tx: Transaction, work: Work, *, due_at: datetime | None, changes: Mapping[str, Any]) -> bool:

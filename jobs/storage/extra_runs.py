@@ -61,7 +61,7 @@ def claim_extra_runs(tx: Transaction, limit: int, *, until: datetime) -> list[tu
 
 
 def take_extra_run(tx: Transaction, row_id: str, *, held: str | None, until: datetime) -> Row | None:
-    """Takes a row on under a token of its own, and counts the try; None where it is not ours to work on.
+    """Takes a row on under a token of its own, and counts the start; None where it is not ours to work on.
 
     Args:
         tx: The open transaction.
@@ -72,7 +72,8 @@ def take_extra_run(tx: Transaction, row_id: str, *, held: str | None, until: dat
     mine = _is_due(tx.now)
     if held is not None:
         mine = sa.and_(runs.c.lease_token == held, runs.c.lease_until > tx.now, runs.c.next_check_at.is_not(None))
-    taken = {"lease_token": new_token(), "lease_until": until, "tries": runs.c.tries + 1}
+    counted = {"tries": runs.c.tries + 1, "starts": runs.c.starts + 1}
+    taken = {"lease_token": new_token(), "lease_until": until, **counted}
     if tx.execute(sa.update(runs).where(runs.c.id == row_id, mine).values(taken)).rowcount != 1:
         return None
     return tx.row(sa.select(runs).where(runs.c.id == row_id))
@@ -81,13 +82,13 @@ def take_extra_run(tx: Transaction, row_id: str, *, held: str | None, until: dat
 def end_extra_run(tx: Transaction, row: Row, changes: Mapping[str, Any]) -> bool:
     """Gives the lease back with what was learned; False where it had been lost, and nothing was written."""
     mine = sa.and_(runs.c.id == row["id"], runs.c.lease_token == row["lease_token"])
-    released = {"lease_token": None, "lease_until": None, **changes}
+    released = {"lease_token": None, "lease_until": None, "starts": 0, **changes}
     return tx.execute(sa.update(runs).where(mine).values(released)).rowcount == 1
 
 
 def rearm_extra_run(tx: Transaction, row_id: str) -> None:
     """Makes a row due again that has not seen its run end, with its tries anew."""
-    fresh = {"tries": 0, "next_check_at": tx.now, "settled": None, "settled_at": None, "reason": None}
+    fresh = {"tries": 0, "starts": 0, "next_check_at": tx.now, "settled": None, "settled_at": None, "reason": None}
     tx.execute(sa.update(runs).where(runs.c.id == row_id, runs.c.settled.is_distinct_from("ended")).values(fresh))
 
 

@@ -99,7 +99,8 @@ def update_held(tx: Transaction, run_id: int, *, held: str, changes: dict[str, A
 def rearm(tx: Transaction, run_id: int) -> bool:
     """Gives a dead run its tries anew, for a redrive; False where it is done or still open."""
     dead = sa.and_(runs.c.id == run_id, runs.c.done_at.is_(None), runs.c.next_try_at.is_(None))
-    fresh = {"tries": 0, "next_try_at": tx.now, "lease_token": None, "lease_until": None, "first_failed_at": None}
+    counters = {"tries": 0, "starts": 0}
+    fresh = {**counters, "next_try_at": tx.now, "lease_token": None, "lease_until": None, "first_failed_at": None}
     return tx.execute(sa.update(runs).where(dead).values(fresh)).rowcount == 1
 
 

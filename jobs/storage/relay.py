@@ -2,11 +2,14 @@
 
 A row's own number is given before its commit, so a smaller one may appear after a greater one. Rows are therefore
 found by what they lack, never by "greater than the last"; and ``position`` is given here, after the commit.
+
+A row of which a relay has died is a suspect: its starts are counted, and each is a transaction of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -32,27 +35,71 @@ _COLUMNS = (
 )
 
 
+_IS_SUSPECT = outbox.c.relay_starts > 0
+
+
 def has_unrelayed(tx: Transaction) -> bool:
-    """Whether there is anything to relay; costs one look at the partial index."""
-    return tx.row(sa.select(outbox.c.row_id).where(IS_WAITING).limit(1)) is not None
+    """Whether there is anything to relay now; costs one look at the partial index."""
+    due = sa.or_(~_IS_SUSPECT, outbox.c.relay_at <= tx.now)
+    return tx.row(sa.select(outbox.c.row_id).where(IS_WAITING, due).limit(1)) is not None
 
 
-def list_unrelayed(tx: Transaction, limit: int, *, without: Collection[int] = ()) -> list[dict[str, Any]]:
-    """Committed rows that wait to be relayed, oldest first.
+def has_suspects(tx: Transaction) -> bool:
+    """Whether any suspect is due."""
+    due = sa.select(outbox.c.row_id).where(IS_WAITING, _IS_SUSPECT, outbox.c.relay_at <= tx.now).limit(1)
+    return tx.row(due) is not None
+
+
+def count_batch(tx: Transaction, limit: int, *, until: datetime) -> list[int]:
+    """Counts a start of the oldest rows that are no suspects, and returns their numbers.
+
+    Args:
+        tx: The open transaction.
+        limit: Rows at most.
+        until: When they are due as suspects, if nothing more is heard.
+    """
+    oldest = sa.select(outbox.c.row_id).where(IS_WAITING, ~_IS_SUSPECT).order_by(outbox.c.row_id).limit(limit)
+    started = (
+        sa.update(outbox)
+        .where(outbox.c.row_id.in_(oldest.scalar_subquery()), IS_WAITING, ~_IS_SUSPECT)
+        .values(relay_starts=1, relay_at=until)
+        .returning(outbox.c.row_id)
+    )
+    return sorted(row.row_id for row in tx.execute(started))
+
+
+def find_suspect(tx: Transaction) -> dict[str, Any] | None:
+    """The oldest suspect that is due, locked until the transaction ends."""
+    due = sa.select(*_COLUMNS, outbox.c.relay_starts).where(IS_WAITING, _IS_SUSPECT, outbox.c.relay_at <= tx.now)
+    return tx.row(due.order_by(outbox.c.row_id).limit(1).with_for_update(skip_locked=True))
+
+
+def count_start(tx: Transaction, row_id: int, *, until: datetime) -> None:
+    """Counts a start of a suspect, which is not due again before ``until``."""
+    changes = {"relay_starts": outbox.c.relay_starts + 1, "relay_at": until}
+    tx.execute(sa.update(outbox).where(outbox.c.row_id == row_id, IS_WAITING).values(changes))
+
+
+def list_unrelayed(
+    tx: Transaction, limit: int, *, without: Collection[int] = (), among: Collection[int] | None = None
+) -> list[dict[str, Any]]:
+    """Committed rows that wait to be relayed, oldest first; suspects only where they are asked for.
 
     Args:
         tx: The open transaction, which holds the position's counter.
         limit: Rows at most.
         without: Row numbers to leave out.
+        among: Row numbers whose starts have been counted; None: whatever is no suspect.
 
     Returns:
         The rows without their data; ``is_readable`` says whether that is JSON at all.
     """
     # PostgreSQL refuses to store what is not JSON; in SQLite the column is text.
     readable = sa.func.json_valid(outbox.c.data) if tx.is_sqlite else sa.true()
+    wanted = ~_IS_SUSPECT if among is None else outbox.c.row_id.in_(sorted(among))
     statement = (
         sa.select(*_COLUMNS, readable.label("is_readable"))
-        .where(IS_WAITING, outbox.c.row_id.not_in(sorted(without)))
+        .where(IS_WAITING, wanted, outbox.c.row_id.not_in(sorted(without)))
         .order_by(outbox.c.row_id)
         .limit(limit)
     )
@@ -80,11 +127,11 @@ def mark_relayed(tx: Transaction, positions: Sequence[tuple[int, int]]) -> None:
 
 
 def count_relay_try(tx: Transaction, row_id: int) -> int:
-    """Counts a try that failed, and returns how many have."""
+    """Counts a try that failed, and returns how many have. It came to its end: the row is no suspect."""
     statement = (
         sa.update(outbox)
         .where(outbox.c.row_id == row_id, IS_WAITING)
-        .values(relay_tries=outbox.c.relay_tries + 1)
+        .values(relay_tries=outbox.c.relay_tries + 1, relay_starts=0, relay_at=None)
         .returning(outbox.c.relay_tries)
     )
     return int(tx.execute(statement).scalar_one())
@@ -98,7 +145,8 @@ def park(tx: Transaction, row_id: int) -> None:
 def unpark(tx: Transaction, event_id: str) -> bool:
     """Gives a parked event its tries anew, for a redrive; False where it is not parked."""
     parked = sa.and_(outbox.c.id == event_id, outbox.c.parked_at.is_not(None))
-    return tx.execute(sa.update(outbox).where(parked).values(parked_at=None, relay_tries=0)).rowcount == 1
+    fresh = {"parked_at": None, "relay_tries": 0, "relay_starts": 0, "relay_at": None}
+    return tx.execute(sa.update(outbox).where(parked).values(fresh)).rowcount == 1
 
 
 def find_event(tx: Transaction, event_id: str) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery import shared_task
+from celery import Task, shared_task
 
 from jobs.broker import RELAY
 from jobs.services.relay import relay as relay_events
@@ -10,9 +10,13 @@ from jobs.services.runtime import current
 from jobs.services.stream_bell import announce
 
 
-@shared_task(name=RELAY)
-def relay() -> None:
-    """Relays until nothing is left, and tells the streams."""
+@shared_task(name=RELAY, bind=True)
+def relay(self: Task[..., None]) -> None:
+    """Relays until nothing is left, and tells the streams.
+
+    A message that comes again had a worker that died, or was cut off, over it.
+    """
     runtime = current()
-    if relay_events(runtime).relayed:
+    came_before = bool(self.request.retries or (self.request.delivery_info or {}).get("redelivered"))
+    if relay_events(runtime, after_loss=came_before).relayed:
         announce(runtime.redis)

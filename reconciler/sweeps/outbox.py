@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.services.relay import BATCH, relay_batch
+from jobs.services.relay import BATCH, relay_counted
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts
@@ -22,7 +22,7 @@ class Outbox:
 
     def run_once(self, runtime: Runtime, premise: Premise) -> Counts:
         """One pass."""
-        batch = relay_batch(runtime, limit=self.limit, premise=premise)
+        batch = relay_counted(runtime, limit=self.limit, premise=premise)
         # Where nothing but failures is left, a further pass would use their tries up within a moment.
         more = batch.more and batch.relayed > 0
         return Counts(handled=batch.relayed, rung=batch.rung, failed=len(batch.failed), more=more)

@@ -19,6 +19,7 @@ _d, _a = deliveries.c, delivery_attempts.c
 AFRESH: Mapping[str, Any] = {
     "state": str(DeliveryState.PENDING),
     "tries": 0,
+    "starts": 0,
     "lease_token": None,
     "first_failed_at": None,
     "finished_at": None,
@@ -84,8 +85,9 @@ def begin_attempt(tx: Transaction, row: Mapping[str, Any], *, held: str, fresh: 
     changes = {
         "attempts": row["attempts"] + 1,
         "tries": row["tries"] + 1,
+        "starts": row["starts"] + 1,
         "lease_token": fresh,
-        "next_try_at": tx.now + LEASE,
+        "next_try_at": tx.now + LEASE * (1 << row["starts"]),
     }
     if tx.execute(sa.update(deliveries).where(mine).values(changes)).rowcount != 1:
         return False
@@ -104,7 +106,8 @@ def finish_attempt(tx: Transaction, delivery_id: str, number: int, answered: Ans
 def update_held(tx: Transaction, delivery_id: str, *, held: str, changes: Mapping[str, Any]) -> bool:
     """Writes to a delivery under its lease; False where that has passed on."""
     mine = sa.and_(_d.id == delivery_id, _d.lease_token == held)
-    return tx.execute(sa.update(deliveries).where(mine).values({**changes, "lease_token": None})).rowcount == 1
+    ended = {**changes, "lease_token": None, "starts": 0}
+    return tx.execute(sa.update(deliveries).where(mine).values(ended)).rowcount == 1
 
 
 def make_due(tx: Transaction, row: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ _S, _MIN, _H = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 #: Waits after the first, second … try has failed.
 WAITS = (5 * _S, 5 * _MIN, 30 * _MIN, 2 * _H, 5 * _H, 10 * _H, 14 * _H, 20 * _H, 24 * _H)
 MAX_TRIES = len(WAITS) + 1
+#: Of those, such as never come to their end: each took its worker along.
+MAX_STARTS = 3
 #: An endpoint that has failed this long, and did nothing else, is disabled.
 DISABLE_AFTER = timedelta(days=5)
 #: Failures further apart than this do not belong to one outage: the longest wait is shorter.

@@ -23,7 +23,7 @@ from webhooks.outgoing import lanes
 from webhooks.outgoing.attempt import Answered, Send
 from webhooks.outgoing.delivery_rows import begin_attempt, find_body, find_delivery, finish_attempt
 from webhooks.outgoing.lanes import Claim
-from webhooks.outgoing.outcomes import Outcome, record
+from webhooks.outgoing.outcomes import Outcome, give_up, record
 from webhooks.outgoing.schema import EndpointKind
 from webhooks.outgoing.sealing import Sealer, Unopened, sealer_for
 from webhooks.outgoing.secrets import live
@@ -80,7 +80,9 @@ def _begin(runtime: Runtime, claim: Claim) -> _Work | None:
         row = find_delivery(tx, claim.delivery_id)
         lane = lanes.lock_lane(tx, row["endpoint_id"]) if row else None
         fresh = new_token()
-        if row is None or lane is None or not begin_attempt(tx, row, held=claim.token, fresh=fresh):
+        if row is None or lane is None or give_up(tx, lane, row, held=claim.token):
+            return None
+        if not begin_attempt(tx, row, held=claim.token, fresh=fresh):
             return None
         counted = {**row, "attempts": row["attempts"] + 1, "tries": row["tries"] + 1}
         body = find_body(tx, row["event_id"]) or b""

@@ -16,7 +16,7 @@ from jobs.core.errors import Unavailable
 from jobs.core.events import Event, EventType
 from jobs.handlers import Handler, HandlerRegistry
 from jobs.services import handling
-from jobs.services.handling import LEASE, MAX_TRIES, WAITS_S, Handled, claim_due_runs, run_handler
+from jobs.services.handling import LEASE, MAX_STARTS, MAX_TRIES, WAITS_S, Handled, claim_due_runs, run_handler
 from jobs.services.relay import relay
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
