@@ -25,15 +25,19 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import Unavailable
+from jobs.storage.patience import Outage, limit_waits
 from jobs.storage.writer_lock import WriterLock
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
 # Shorter than any lease under which something is written that has happened already.
 PERSISTENCE = timedelta(seconds=20)
 _CONNECT_TIMEOUT_S = 2
-_STATEMENT_TIMEOUT_MS = 30_000
+#: A statement that takes longer is canceled (PostgreSQL); who may not keep anybody waiting asks for less.
+ANSWER_TIMEOUT_S = 30.0
 # A row lock held by a stuck session must fail the waiter, not pile up every worker behind it.
-_LOCK_TIMEOUT_MS = 10_000
+_LOCK_TIMEOUT_S = 10.0
+# How much later than the server, which could not cancel what it was to, the client gives up.
+_SILENCE_S = 0.5
 
 # A database behind a cut cable answers nothing at all: without these a thread would wait for it for hours.
 _GIVE_UP_ON_DEAD_PEERS = {
@@ -108,10 +112,17 @@ class Database:
         self.engine = engine
         self.clock = clock
         self._lock = lock
+        self._outage = Outage()
 
     @classmethod
     def connect(
-        cls, url: str, *, clock: Clock | None = None, pool_size: int = 16, write_timeout_s: float = WRITE_TIMEOUT_S
+        cls,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        pool_size: int = 16,
+        write_timeout_s: float = WRITE_TIMEOUT_S,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> Database:
         """Opens nothing yet; the first transaction does.
 
@@ -120,12 +131,13 @@ class Database:
             clock: The machine's clock where absent.
             pool_size: Connections kept at most (PostgreSQL).
             write_timeout_s: How long a SQLite writer queues before it raises ``Unavailable``.
+            answer_timeout_s: How long PostgreSQL may work on a statement; half a second later it counts as silent.
         """
         chosen = clock or SystemClock()
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
             return cls._sqlite(parsed, chosen, write_timeout_s)
-        return cls._postgresql(parsed, chosen, pool_size)
+        return cls._postgresql(parsed, chosen, pool_size, answer_timeout_s)
 
     @classmethod
     def _sqlite(cls, url: URL, clock: Clock, write_timeout_s: float) -> Database:
@@ -145,8 +157,9 @@ class Database:
         return cls(engine, clock=clock, lock=lock)
 
     @classmethod
-    def _postgresql(cls, url: URL, clock: Clock, pool_size: int) -> Database:
-        options = f"-c statement_timeout={_STATEMENT_TIMEOUT_MS} -c lock_timeout={_LOCK_TIMEOUT_MS} -c timezone=UTC"
+    def _postgresql(cls, url: URL, clock: Clock, pool_size: int, answer_timeout_s: float) -> Database:
+        lock_timeout_ms, statement_timeout_ms = _milliseconds(_LOCK_TIMEOUT_S), _milliseconds(answer_timeout_s)
+        options = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c timezone=UTC"
         engine = sa.create_engine(
             url,
             pool_size=pool_size,
@@ -155,6 +168,7 @@ class Database:
             pool_pre_ping=True,
             connect_args={"options": options, "application_name": "homing", **_GIVE_UP_ON_DEAD_PEERS},
         )
+        limit_waits(engine, answer_timeout_s + _SILENCE_S)
         return cls(engine, clock=clock, lock=None)
 
     @contextmanager
@@ -167,6 +181,7 @@ class Database:
         with (
             self._lock.hold() if self._lock else nullcontext(),
             _as_unavailable(),
+            self._outage.watched(),
             self.engine.connect().execution_options(homing_write=True) as connection,
             connection.begin(),
         ):
@@ -202,7 +217,7 @@ class Database:
         Raises:
             Unavailable: The database cannot be reached.
         """
-        with _as_unavailable(), self.engine.connect() as connection, connection.begin():
+        with _as_unavailable(), self._outage.watched(), self.engine.connect() as connection, connection.begin():
             yield Transaction(connection, self.clock)
 
     @property
@@ -254,6 +269,10 @@ def _is_fault_of_statement(error: OperationalError) -> bool:
 
 def _first_line(error: DBAPIError) -> str:
     return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
