@@ -19,8 +19,10 @@ from benchmarks.soak.report import page
 from benchmarks.soak.traffic import Traffic
 from benchmarks.soak.verdict import judge
 
-#: The slowest fault takes minutes to heal, and a delivery that was refused comes again after five.
+#: The slowest fault takes minutes to heal.
 _PATIENCE_S = 900.0
+#: These wait for a person, or for a receiver's next try in minutes or hours; no job's end waits for them.
+_NOT_AWAITED = ("dead letters", "reviews", "deliveries")
 #: At most the share of the run that is judged may see kills: what is replaced cannot be seen to grow.
 _KILLED_SHARE = 0.45
 
@@ -67,7 +69,7 @@ def _wait_for_the_last(options: SoakOptions, looker: Looker) -> Sample:
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
         sample = _noted(options, looker, under_load=False)
-        waits = {name: n for name, n in sample["waiting"].items() if n and name not in ("dead letters", "reviews")}
+        waits = {name: n for name, n in sample["waiting"].items() if n and name not in _NOT_AWAITED}
         if not waits or time.monotonic() > give_up_at:
             return sample
         time.sleep(10)

@@ -25,7 +25,7 @@ Sample = dict[str, Any]
 
 _WAITING = {
     "open jobs": "SELECT count(*) FROM jobs WHERE state IN ('pending', 'running')",
-    "leased jobs": "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL",
+    "leased jobs": "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL AND state IN ('pending', 'running')",
     "webhooks to apply": "SELECT count(*) FROM inbox_events WHERE next_try_at IS NOT NULL",
     "events to relay": "SELECT count(*) FROM outbox WHERE relayed_at IS NULL",
     "handler runs": "SELECT count(*) FROM handler_runs WHERE next_try_at IS NOT NULL",

@@ -25,7 +25,7 @@ def page(
     return "\n".join(
         [
             *(f"- {name}: {fact}" for name, fact in facts.items()),
-            f"- load: {options.seconds / 3600:g} h on {options.database}, `{options.faults}` faults, seed {options.seed}",
+            f"- load: {options.seconds / 3600:g} h on {options.database}, faults {options.faults}, seed {options.seed}",
             f"- sent: {_words(sent)}",
             f"- refused or cut off (clients went on): {_words(errors) or 'none'}",
             "",
