@@ -14,6 +14,7 @@ POLL = "jobs.polling.poll"
 CANCEL = "jobs.canceling.cancel"
 STOP_EXTRA_RUN = "jobs.canceling.stop_extra_run"
 FETCH_ARTIFACT = "jobs.artifacts.fetch"
+READ_OUTPUT = "jobs.output.read"
 RELAY = "jobs.relay.relay"
 RUN_HANDLER = "jobs.handlers.run"
 DRAIN = "webhooks.incoming.drain"
@@ -30,6 +31,7 @@ QUEUES = {
     CANCEL: "submit",
     STOP_EXTRA_RUN: "submit",
     FETCH_ARTIFACT: "artifacts",
+    READ_OUTPUT: "streams",
     RELAY: "events",
     RUN_HANDLER: "handlers",
     DRAIN: "events",
@@ -40,6 +42,9 @@ QUEUES = {
 }
 EVENT_QUEUES = ("events", "reconcile")
 IO_QUEUES = ("submit", "poll", "handlers", "artifacts", "deliver")
+# Of work that waits for minutes: each piece holds a thread, and none of the slots above.
+STREAM_QUEUES = ("streams",)
+ALL_QUEUES = (*EVENT_QUEUES, *IO_QUEUES, *STREAM_QUEUES)
 
 
 class Broker(Protocol):

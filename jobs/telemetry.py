@@ -33,6 +33,9 @@ WEBHOOKS_RECEIVED = Counter(
 )
 POLLS = Counter("homing_polls", "Status reads by what came of them", ("provider", "result"), registry=registry)
 DELIVERIES = Counter("homing_deliveries", "Tries at endpoints by what came of them", ("outcome",), registry=registry)
+OUTPUT_READS = Counter(
+    "homing_output_reads", "Readings of a run's output by what came of them", ("provider", "result"), registry=registry
+)
 SSE_STREAMS = Gauge("homing_sse_streams", "Open streams", registry=registry, multiprocess_mode="livesum")
 WEBHOOK_ACK_S = _histogram("homing_webhook_ack_seconds", "From a webhook's arrival to its answer", (), _FAST_S)
 EVENT_APPLY_LAG_S = _histogram("homing_event_apply_lag_seconds", "From a webhook's commit to its effect", (), _SLOW_S)

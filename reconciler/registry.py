@@ -16,6 +16,7 @@ from reconciler.sweeps.inbox import Inbox
 from reconciler.sweeps.learning import Learning
 from reconciler.sweeps.outbox import Outbox
 from reconciler.sweeps.polls import Polls
+from reconciler.sweeps.streams import Streams
 from reconciler.sweeps.submits import Submits
 
 
@@ -35,6 +36,7 @@ def build_sweeps(
         "extra_runs": ExtraRuns(),
         "alarms": Alarms(),
         "artifacts": Artifacts(),
+        "streams": Streams(),
         "inbox": Inbox(apply_inbox),
         "deliveries": Deliveries(send_deliveries),
         "outbox": Outbox(),

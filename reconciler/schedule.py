@@ -54,8 +54,12 @@ _NOW_AND_THEN = timedelta(seconds=5)  # nets under bells that got lost
 _AT_LEISURE = timedelta(seconds=15)
 
 TICKS: tuple[Tick, ...] = (
-    # One message for all six: each costs a claim that finds nothing, a message costs ten times as much.
-    Tick("due", _EACH_SECOND, ("submits", "polls", "cancels", "extra_runs", "alarms", "artifacts", "deliveries")),
+    # One message for all of them: each costs a claim that finds nothing, a message costs ten times as much.
+    Tick(
+        "due",
+        _EACH_SECOND,
+        ("submits", "polls", "cancels", "extra_runs", "alarms", "artifacts", "streams", "deliveries"),
+    ),
     Tick("inbox", _NOW_AND_THEN, ("inbox",)),
     Tick("outbox", _NOW_AND_THEN, ("outbox",)),
     Tick("handlers", _NOW_AND_THEN, ("handlers",)),

@@ -21,7 +21,8 @@ from jobs.api.fields import Query
 from jobs.core import instants
 from jobs.services.keys import Principal, Role
 from jobs.services.reading import read_job
-from jobs.services.stream_reading import Message, Opening, open_stream
+from jobs.services.stream_messages import Message
+from jobs.services.stream_reading import News, open_stream
 from jobs.services.stream_tokens import make_token, read_token
 from jobs.services.streaming import Follower, Streams
 
@@ -77,8 +78,9 @@ guard(blueprint, identify=_by_token_or_key, changing=Role.VIEWER)
 def follow(job_id: str, query: StreamQuery) -> Response:
     """Follow a job to its end, as server-sent events.
 
-    First `snapshot`, without an id; then each event of the job once, and `job.progress`. `Last-Event-ID` resumes
-    without a gap and without a repetition; one that is unknown begins anew, with `"reset": true` in the snapshot.
+    First `snapshot`, without an id; then each event of the job once, `job.progress`, and `job.output.delta` from the
+    output's first character on. `Last-Event-ID` resumes without a gap and without a repetition; one that is unknown
+    begins anew, with `"reset": true` in the snapshot.
     A comment every 15 s; the stream ends after the terminal event, or after an hour, to be resumed.
     """
     streams: Streams = current_app.extensions[STREAMS]
@@ -119,7 +121,7 @@ def _with_headers(response: Response) -> Response:
     return response
 
 
-def _frames(opening: Opening, follower: Follower, streams: Streams, *, monotonic: Callable[[], float]) -> Iterator[str]:
+def _frames(opening: News, follower: Follower, streams: Streams, *, monotonic: Callable[[], float]) -> Iterator[str]:
     """The stream's text; it blocks its thread until there is something to say."""
     ends_s = monotonic() + MAX_LIFE.total_seconds()
     try:

@@ -38,10 +38,20 @@ class EventType(StrEnum):
     HEARTBEAT_RECOVERED = "heartbeat.recovered"
     PROVIDER_WEBHOOKS_DEGRADED = "provider.webhooks_degraded"
     PROVIDER_WEBHOOKS_RECOVERED = "provider.webhooks_recovered"
+    PROVIDER_OUTAGE_BEGAN = "provider.outage_began"
+    PROVIDER_OUTAGE_ENDED = "provider.outage_ended"
     DEAD_LETTER_CREATED = "dead_letter.created"
 
 
-DESCRIPTIONS: dict[EventType, str] = {
+class StreamedType(StrEnum):
+    """What only a job's stream tells: facts of the moment, which nobody keeps as events."""
+
+    PROGRESS = "job.progress"
+    OUTPUT_DELTA = "job.output.delta"
+    OUTPUT_RESET = "job.output.reset"
+
+
+DESCRIPTIONS: dict[EventType | StreamedType, str] = {
     EventType.JOB_CREATED: "Accepted by Homing; nothing has been sent to the provider yet.",
     EventType.JOB_SUBMITTED: "Accepted by the provider, whose id for the run is now known.",
     EventType.JOB_STARTED: "The provider said for the first time that it works on the job.",
@@ -63,7 +73,12 @@ DESCRIPTIONS: dict[EventType, str] = {
     EventType.HEARTBEAT_RECOVERED: "A part of the fleet that had gone quiet reports again.",
     EventType.PROVIDER_WEBHOOKS_DEGRADED: "Half of a provider's last jobs came home by poll: its webhooks get lost.",
     EventType.PROVIDER_WEBHOOKS_RECOVERED: "A provider's webhooks arrive again.",
+    EventType.PROVIDER_OUTAGE_BEGAN: "A provider gives no usable answer: it is left alone but for probes.",
+    EventType.PROVIDER_OUTAGE_ENDED: "A provider that was away answers again; what piled up is sent at a pace.",
     EventType.DEAD_LETTER_CREATED: "Something exhausted its tries and waits for a person.",
+    StreamedType.PROGRESS: "The newest progress, where the provider tells any. Streams only.",
+    StreamedType.OUTPUT_DELTA: "A piece of the job's output, while it is made; `data.text` follows on. Streams only.",
+    StreamedType.OUTPUT_RESET: "The output begins anew: forget the text so far. Streams only.",
 }
 
 STATE_EVENTS: dict[JobState, EventType] = {

@@ -7,7 +7,7 @@ marked refused) commits together with it. A batch costs one lock, one fold per j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -34,6 +34,7 @@ from jobs.storage.extra_runs import insert_extra_run
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import JobUpdate, Row, lock_jobs, update_jobs
 from jobs.storage.outbox import append_events, event_row
+from jobs.storage.output import arm_stream
 
 DOUBLE_SUBMIT = "double_submit"
 # What these say is about a run that is not the job's.
@@ -84,12 +85,14 @@ class Observer:
 
     Attributes:
         forecasts: How long jobs take.
+        can_follow: Whether a job, given its row, tells its output as it is made.
     """
 
     def __init__(self, policies: Mapping[str, Policy], rng: Rng) -> None:
         self._policies = policies
         self._rng = rng
         self.forecasts = Forecasts()
+        self.can_follow: Callable[[Row], bool] = lambda _row: False
 
     def observe(self, tx: Transaction, job_id: str, seen: Observation) -> Observed:
         """Applies one observation.
@@ -112,11 +115,18 @@ class Observer:
         book = RunBook(tx, _runs_named(folds, pairs))
         verdicts = [self._fold(tx, _known(folds, job_id), seen, book) for job_id, seen in pairs]
         _write(tx, list(folds.values()), book)
+        self._arm_streams(tx, folds.values())
         charge_attempts(tx, self._policies, [(fold.row, charge) for fold in folds.values() for charge in fold.charges])
         return [
             Observed(verdict, folds[job_id].now_row, step, event_ids)
             for (job_id, _), (verdict, step, event_ids) in zip(pairs, verdicts, strict=True)
         ]
+
+    def _arm_streams(self, tx: Transaction, folds: Iterable[_Fold]) -> None:
+        """A run that has just become known is listened to, where its provider can be."""
+        for fold in folds:
+            if fold.changes.get("provider_job_id") and self.can_follow(fold.row):
+                arm_stream(tx, job_id=fold.row["id"], provider=fold.row["provider"], attempt=fold.view.attempt)
 
     def _fold(
         self, tx: Transaction, fold: _Fold, seen: Observation, book: RunBook

@@ -1,64 +1,35 @@
-"""What a stream tells: a snapshot, then each event once, and the latest progress in between.
+"""What a stream tells: a snapshot, then each event once, the output, and the latest progress in between.
 
 Read from the database alone. What a reader has been told is a :class:`Place`; from any place on, :func:`news` is the
-rest of the story without a gap and without a repetition.
+rest of the story without a gap and without a repetition. A job's end is told last, after all of its output.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs.core import instants
 from jobs.core.cursors import Cursor
-from jobs.core.events import SCHEMA_VERSION, STATE_EVENTS
+from jobs.core.events import StreamedType
 from jobs.core.states import JobState, is_terminal
 from jobs.services.documents import Document, Row, event_document, job_document
+from jobs.services.stream_messages import ENDS, Message, Place, passing_event
+from jobs.services.stream_output import output_length, output_news
 from jobs.storage.database import Database, Transaction
 from jobs.storage.following import list_job_events
 from jobs.storage.jobs import get_job
 
 #: The type of the first message of a stream that does not resume; it is no event and has no id.
 SNAPSHOT = "snapshot"
-#: Told by streams only: progress is a fact of the moment, and not kept as events.
-PROGRESS = "job.progress"
-
-_ENDS = frozenset(str(event_type) for state, event_type in STATE_EVENTS.items() if is_terminal(state))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a reader has been told.
+class News:
+    """What there is to tell.
 
     Attributes:
-        cursor: The last event, and the version of the job.
-        progress: The progress told last, as (fraction, message).
-    """
-
-    cursor: Cursor
-    progress: tuple[Any, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a stream; ``place`` is where a reader is after it, None where it cannot resume from there."""
-
-    type: str
-    data: Document
-    place: Place | None
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the job's story is told with it."""
-        return self.type in _ENDS
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """How a stream begins.
-
-    Attributes:
-        messages: To be told at once.
+        messages: In their order.
         place: Where the reader is after them.
         is_whole: Nothing can follow them.
     """
@@ -73,7 +44,7 @@ class Opening:
         return self.is_whole and not self.messages
 
 
-def open_stream(database: Database, *, tenant: str, job_id: str, last_id: str | None) -> Opening:
+def open_stream(database: Database, *, tenant: str, job_id: str, last_id: str | None) -> News:
     """What a new reader is told first.
 
     Args:
@@ -88,40 +59,45 @@ def open_stream(database: Database, *, tenant: str, job_id: str, last_id: str | 
     """
     with database.read() as tx:
         row = get_job(tx, job_id, tenant=tenant)
-        cursor = _known_cursor(row, last_id)
-        if cursor is None:
+        cursor = Cursor.from_text(last_id, job_id)
+        if cursor is None or not _is_known(tx, row, cursor):
             return _fresh(tx, row, was_reset=bool(last_id))
-        messages = news(tx, row, Place(cursor))
-    is_whole = _has_ended(row) or any(message.is_last for message in messages)
-    return Opening(tuple(messages), place_after(messages, row, Place(cursor)), is_whole)
+        return news(tx, row, Place(cursor))
 
 
-def news(tx: Transaction, row: Row, place: Place) -> list[Message]:
+def news(tx: Transaction, row: Row, place: Place, *, with_output: bool = True) -> News:
     """What happened to a job after a place; nothing once its end has been told.
 
     Args:
         tx: The open transaction.
         row: The job, read in it.
         place: What the reader has been told.
+        with_output: Whether it has room for more text now; without it the end waits as well.
     """
-    events = list_job_events(tx, row["id"], after=0 if _has_ended(row) else place.cursor.sequence)
+    events, end = _up_to_end(list_job_events(tx, row["id"], after=0 if _has_ended(row) else place.cursor.sequence))
+    if end is not None and end["sequence"] <= place.cursor.sequence:
+        return News((), _seen(row, place), is_whole=True)
     messages: list[Message] = []
     for event in events:
         if event["sequence"] > place.cursor.sequence:
             place = _after_event(event, place)
             messages.append(Message(event["type"], envelope(event), place))
-        if event["type"] in _ENDS:
-            return messages
-    if not _has_ended(row) and _is_further(row, place):
+    if end is None and not _has_ended(row) and _is_further(row, place):
+        place = Place(replace(place.cursor, version=row["version"]), _progress_of(row["progress"]))
         messages.append(_progress_message(tx, row, place))
-    return messages
+    output = output_news(tx, row, place, told_now=with_output)
+    return _ended(row, [*messages, *output.messages], output.place, end=end, is_told=output.is_whole)
 
 
-def place_after(messages: list[Message], row: Row, place: Place) -> Place:
-    """Where a reader is after some messages: it has seen this row, whatever of it was worth telling."""
-    last = messages[-1].place or place if messages else place
-    cursor = Cursor(max(last.cursor.sequence, row["event_count"]), max(last.cursor.version, row["version"]))
-    return Place(cursor, last.progress or _progress_of(row["progress"]))
+def _ended(row: Row, messages: list[Message], place: Place, *, end: Row | None, is_told: bool) -> News:
+    """The news with the job's end, where it has one and all else is told."""
+    if end is not None and is_told:
+        place = _after_event(end, place)
+        messages.append(Message(end["type"], envelope(end), place))
+        return News(tuple(messages), _seen(row, place), is_whole=True)
+    if end is not None:
+        return News(tuple(messages), place, is_whole=False)
+    return News(tuple(messages), _seen(row, place), is_whole=_has_ended(row) and is_told)
 
 
 def envelope(event: Row) -> Document:
@@ -131,29 +107,48 @@ def envelope(event: Row) -> Document:
     return document
 
 
-def _known_cursor(row: Row, last_id: str | None) -> Cursor | None:
-    cursor = Cursor.from_text(last_id, row["id"])
-    if cursor is None or cursor.sequence > row["event_count"] or cursor.version > row["version"]:
-        return None
-    return cursor
+def _is_known(tx: Transaction, row: Row, cursor: Cursor) -> bool:
+    """Whether the story has come as far as this."""
+    is_behind = cursor.sequence <= row["event_count"] and cursor.version <= row["version"]
+    return is_behind and (not cursor.generation or (cursor.generation, cursor.offset) <= output_length(tx, row["id"]))
 
 
-def _fresh(tx: Transaction, row: Row, *, was_reset: bool) -> Opening:
-    """A snapshot. Of a job that has ended its end as well: only an event has the id that a reader can end with."""
+def _fresh(tx: Transaction, row: Row, *, was_reset: bool) -> News:
+    """A snapshot, and the output from its beginning. Of a job that has ended the end as well: only an event has the
+    id that a reader can end with.
+    """
     place = Place(Cursor(row["event_count"], row["version"]), _progress_of(row["progress"]))
-    data: Document = {"job": job_document(row)} | ({"reset": True} if was_reset else {})
-    messages = [Message(SNAPSHOT, data, None)]
     if _has_ended(row):
-        messages += [message for message in news(tx, row, Place(Cursor(0, 0))) if message.is_last]
-    return Opening(tuple(messages), place, _has_ended(row))
+        _, end = _up_to_end(list_job_events(tx, row["id"], after=0))
+        sequence = end["sequence"] - 1 if end else row["event_count"]
+        place = replace(place, cursor=replace(place.cursor, sequence=sequence))
+    data: Document = {"job": job_document(row), "output_offset": output_length(tx, row["id"])[1]}
+    snapshot = Message(SNAPSHOT, data | ({"reset": True} if was_reset else {}), None)
+    rest = news(tx, row, place)
+    return replace(rest, messages=(snapshot, *rest.messages))
+
+
+def _up_to_end(events: Sequence[Row]) -> tuple[Sequence[Row], Row | None]:
+    """The events before the job's end, and that; what comes after it is not told."""
+    for index, event in enumerate(events):
+        if event["type"] in ENDS:
+            return events[:index], event
+    return events, None
+
+
+def _seen(row: Row, place: Place) -> Place:
+    """The reader has seen this row, whatever of it was worth telling."""
+    sequence, version = max(place.cursor.sequence, row["event_count"]), max(place.cursor.version, row["version"])
+    cursor = replace(place.cursor, sequence=sequence, version=version)
+    return Place(cursor, place.progress or _progress_of(row["progress"]))
 
 
 def _after_event(event: Row, place: Place) -> Place:
     job = (event["data"] or {}).get("job")  # erased with the job's input and output
     if not isinstance(job, dict):
-        return Place(Cursor(event["sequence"], place.cursor.version), place.progress)
+        return replace(place, cursor=replace(place.cursor, sequence=event["sequence"]))
     version = max(place.cursor.version, job["version"])
-    return Place(Cursor(event["sequence"], version), _progress_of(job["progress"]))
+    return Place(replace(place.cursor, sequence=event["sequence"], version=version), _progress_of(job["progress"]))
 
 
 def _has_ended(row: Row) -> bool:
@@ -165,18 +160,13 @@ def _is_further(row: Row, place: Place) -> bool:
     return row["version"] > place.cursor.version and progress is not None and progress != place.progress
 
 
-def _progress_message(tx: Transaction, row: Row, place: Place) -> Message:
-    after = Place(Cursor(place.cursor.sequence, row["version"]), _progress_of(row["progress"]))
-    data = {
-        "id": f"evt_{row['id'].removeprefix('job_')}v{row['version']}",
-        "type": PROGRESS,
-        "schema_version": SCHEMA_VERSION,
-        "sequence": None,
-        "occurred_at": instants.to_text(tx.now),
-        "tenant": row["tenant"],
-        "data": {"job": job_document(row, with_input=False)},
-    }
-    return Message(PROGRESS, data, after)
+def _progress_message(tx: Transaction, row: Row, after: Place) -> Message:
+    data = {"job": job_document(row, with_input=False)}
+    return Message(
+        StreamedType.PROGRESS,
+        passing_event(tx, row, StreamedType.PROGRESS, mark=f"v{row['version']}", data=data),
+        after,
+    )
 
 
 def _progress_of(document: Any) -> tuple[Any, Any] | None:

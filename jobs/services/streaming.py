@@ -19,7 +19,8 @@ import structlog
 from jobs.core.cursors import Cursor
 from jobs.core.errors import JobsError, Unavailable
 from jobs.services.stream_bell import StreamBell
-from jobs.services.stream_reading import Message, Place, news, place_after
+from jobs.services.stream_messages import Message, Place
+from jobs.services.stream_reading import News, news
 from jobs.storage.database import Database, Transaction
 from jobs.storage.following import find_standings
 from jobs.storage.jobs import find_job
@@ -57,6 +58,11 @@ class Follower:
             queue.Empty: None came in time.
         """
         return self.messages.get(timeout=at_most_s)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it has taken everything it was told: a reader that is behind is not sent text upon text."""
+        return self.messages.empty()
 
     def tell(self, messages: Iterable[Message], place: Place) -> None:
         """Hands on what is new."""
@@ -175,7 +181,7 @@ class Streams:
         with self._database.read() as tx:
             standings = find_standings(tx, sorted(by_job))
         for job_id, followers in by_job.items():
-            behind = [follower for follower in followers if _cursor(follower) != standings.get(job_id)]
+            behind = [follower for follower in followers if _is_behind(follower, standings.get(job_id))]
             if behind:
                 self._tell(job_id, behind)
 
@@ -202,18 +208,22 @@ def _tell_news(tx: Transaction, job_id: str, followers: list[Follower]) -> None:
     if row is None:
         _each(followers, Follower.let_go)
         return
-    told: dict[Place, tuple[list[Message], Place]] = {}
+    told: dict[tuple[Place, bool], News] = {}
     for follower in followers:
-        place = follower.place
+        place, has_room = follower.place, follower.has_room
         assert place is not None, "only who has a place follows"
-        if place not in told:
-            messages = news(tx, row, place)
-            told[place] = (messages, place_after(messages, row, place))
-        follower.tell(*told[place])
+        if (place, has_room) not in told:
+            told[place, has_room] = news(tx, row, place, with_output=has_room)
+        found = told[place, has_room]
+        follower.tell(found.messages, found.place)
 
 
-def _cursor(follower: Follower) -> Cursor | None:
-    return follower.place.cursor if follower.place else None
+def _is_behind(follower: Follower, standing: Cursor | None) -> bool:
+    """Who has not taken the last pieces of output waits for the next: they come together then."""
+    cursor = follower.place.cursor if follower.place else None
+    if cursor is None or standing is None or follower.has_room:
+        return cursor != standing
+    return (cursor.sequence, cursor.version) != (standing.sequence, standing.version)
 
 
 def _each(followers: Iterable[Follower], act: Callable[[Follower], None]) -> None:

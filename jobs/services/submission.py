@@ -16,6 +16,7 @@ from jobs.core.errors import JobsError, Transient
 from jobs.core.observations import ReviewReason
 from jobs.providers.port import Report, SubmitRequest
 from jobs.services.alarms import alarm_columns
+from jobs.services.output_streams import ring_reader
 from jobs.services.runtime import Runtime
 from jobs.services.spending import find_overspent
 from jobs.services.submit_answers import Answer, Submit, SubmitRecord, Submitted, sent_of
@@ -146,10 +147,11 @@ def _request(runtime: Runtime, submit: Submit) -> SubmitRequest:
 
 
 def _wake(runtime: Runtime, submit: Submit, answer: Answer) -> None:
-    """After the commit that made the runs' ids known: events which came before it can be applied now."""
+    """After the commit that made the runs' ids known: events which came before it can be applied, output be heard."""
     for report in answer if isinstance(answer, tuple) else ():
         if report.provider_job_id is not None:
             runtime.wake_parked(submit.work.entry.name, report.provider_job_id)
+            ring_reader(runtime, submit.work.job)
 
 
 def _log_answer(submit: Submit, answer: Answer, result: Submitted) -> None:

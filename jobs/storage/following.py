@@ -8,13 +8,22 @@ import sqlalchemy as sa
 
 from jobs.core.cursors import Cursor
 from jobs.storage.database import Transaction
+from jobs.storage.output_schema import output_streams
 from jobs.storage.schema import jobs, outbox
 
 
 def find_standings(tx: Transaction, job_ids: list[str]) -> dict[str, Cursor]:
-    """How far some jobs have come, in one query; erased ones are missing."""
-    statement = sa.select(jobs.c.id, jobs.c.event_count, jobs.c.version).where(jobs.c.id.in_(job_ids))
-    return {row["id"]: Cursor(row["event_count"], row["version"]) for row in tx.rows(statement)}
+    """How far some jobs and their output have come, in one query; erased ones are missing."""
+    output = [sa.func.coalesce(output_streams.c[name], 0).label(name) for name in ("generation", "length")]
+    of_jobs = (
+        sa.select(jobs.c.id, jobs.c.event_count, jobs.c.version, *output)
+        .outerjoin(output_streams, output_streams.c.job_id == jobs.c.id)
+        .where(jobs.c.id.in_(job_ids))
+    )
+    return {
+        row["id"]: Cursor(row["event_count"], row["version"], row["generation"], row["length"])
+        for row in tx.rows(of_jobs)
+    }
 
 
 def list_job_events(tx: Transaction, job_id: str, *, after: int) -> list[dict[str, Any]]:

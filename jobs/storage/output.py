@@ -16,6 +16,7 @@ from jobs.ids import new_token
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.output_schema import job_output, output_streams
+from jobs.storage.schema import jobs
 
 _FREE = {"lease_token": None, "lease_until": None}
 
@@ -61,6 +62,20 @@ def claim_streams(tx: Transaction, limit: int, *, until: datetime) -> list[tuple
         mine = (output_streams.c.job_id == job_id, _is_due(tx.now))
         tx.execute(sa.update(output_streams).where(*mine).values(lease_token=token, lease_until=until))
     return claims
+
+
+def end_unwanted(tx: Transaction, limit: int, *, reason: str, ended_before: datetime) -> int:
+    """Ends due streams that nobody reads and nobody waits for: so it is also where no worker reads streams at all."""
+    gave_up = sa.and_(jobs.c.finished_at.is_(None), jobs.c.deadline_at <= tx.now)
+    unwanted = (
+        sa.select(output_streams.c.job_id)
+        .join(jobs, jobs.c.id == output_streams.c.job_id)
+        .where(_is_due(tx.now), sa.or_(jobs.c.finished_at <= ended_before, gave_up))
+        .limit(limit)
+    )
+    due = (output_streams.c.job_id.in_(unwanted), _is_due(tx.now))
+    ended = {**_FREE, "next_read_at": None, "ended_at": tx.now, "reason": reason}
+    return tx.execute(sa.update(output_streams).where(*due).values(ended)).rowcount
 
 
 def take_stream(tx: Transaction, job_id: str, *, held: str | None, until: datetime) -> Row | None:

@@ -93,7 +93,7 @@ def test_a_stream_tells_a_job_from_its_snapshot_to_its_end(api: Api, runtime: Ru
     (end,) = story
 
     told = [snapshot, accepted, started, progress, end]
-    assert snapshot == Event(None, "snapshot", {"job": job})
+    assert snapshot == Event(None, "snapshot", {"job": job, "output_offset": 0})
     assert [event.type for event in told[1:] if event] == [
         "job.submitted",
         "job.started",

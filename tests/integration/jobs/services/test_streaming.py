@@ -17,7 +17,8 @@ from jobs.core.errors import Unavailable
 from jobs.core.observations import Progress
 from jobs.core.states import JobState
 from jobs.services.stream_bell import CHANNEL, RedisBell, announce
-from jobs.services.stream_reading import Message, Opening, open_stream
+from jobs.services.stream_messages import Message
+from jobs.services.stream_reading import News, open_stream
 from jobs.services.streaming import Follower, Streams, TooManyStreams
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import get_job
@@ -50,11 +51,11 @@ def observe(database: Database, job_id: str, state: JobState, progress: float | 
         an_observer().observe(tx, job_id, seen(state, progress=told, provider_job_id=f"p-{job_id}"))
 
 
-def opening_of(database: Database, job_id: str, last_id: str | None = None) -> Opening:
+def opening_of(database: Database, job_id: str, last_id: str | None = None) -> News:
     return open_stream(database, tenant=TENANT, job_id=job_id, last_id=last_id)
 
 
-def join(streams: Streams, database: Database, job_id: str, last_id: str | None = None) -> tuple[Follower, Opening]:
+def join(streams: Streams, database: Database, job_id: str, last_id: str | None = None) -> tuple[Follower, News]:
     follower = streams.enter(tenant=TENANT, job_id=job_id)
     opening = opening_of(database, job_id, last_id)
     streams.follow(follower, opening.place)
