@@ -288,6 +288,7 @@ dead_letters = sa.Table(
     # One open letter per failing thing, however often its failure is reported.
     unique_where("uq_dead_letters_open", ("kind", "ref"), "redriven_at IS NULL AND discarded_at IS NULL"),
     sa.Index("ix_dead_letters_tenant_id", "tenant", "id"),
+    sa.Index("ix_dead_letters_kind_ref", "kind", "ref"),
 )
 
 idempotency_keys = sa.Table(

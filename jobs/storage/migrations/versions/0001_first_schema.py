@@ -55,6 +55,7 @@ def upgrade() -> None:
         sa.Column("discarded_by", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dead_letters")),
     )
+    op.create_index("ix_dead_letters_kind_ref", "dead_letters", ["kind", "ref"], unique=False)
     op.create_index("ix_dead_letters_tenant_id", "dead_letters", ["tenant", "id"], unique=False)
     op.create_index(
         "uq_dead_letters_open",
@@ -911,6 +912,7 @@ def downgrade() -> None:
         postgresql_where=sa.text("redriven_at IS NULL AND discarded_at IS NULL"),
     )
     op.drop_index("ix_dead_letters_tenant_id", table_name="dead_letters")
+    op.drop_index("ix_dead_letters_kind_ref", table_name="dead_letters")
     op.drop_table("dead_letters")
     op.drop_table("counters")
     op.drop_table("api_keys")
