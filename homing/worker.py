@@ -1,6 +1,7 @@
 """The Celery application of workers, beat and Flower: ``celery -A homing.worker:app …``.
 
-The main process of a worker opens no database: each child builds its own parts after the fork.
+The main process of a worker opens no database: each child builds its own parts after the fork. Only where the pool is
+of threads the main process does the work, and has the parts.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import Any
 
 import structlog
 from celery import signals
+from celery.concurrency import get_implementation
 
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
 from homing.composition import build_runtime, exiting_on_bad_configuration, load_handlers
 from homing.redis_urls import connect
 from jobs.config.loading import Configuration, load
+from jobs.services.output_reading import hand_over
 from jobs.services.runtime import Runtime
 from jobs.telemetry import configure_logging
 from reconciler import ticking
@@ -75,6 +78,22 @@ class Child:
             self._runtime.database.close()
 
 
+def _is_threaded(worker: Any) -> bool:
+    return get_implementation(worker.pool_cls).__module__ == "celery.concurrency.thread"
+
+
+def start_in_threads(sender: Any, **_: Any) -> None:
+    """A pool of threads forks no child: the main process is the one that works."""
+    if _is_threaded(sender):
+        _child.start()
+
+
+def stop_in_threads(sender: Any, **_: Any) -> None:
+    """The same, at its end."""
+    if _is_threaded(sender):
+        _child.stop()
+
+
 def log_failure(task_id: str, exception: BaseException, sender: Any = None, **_: Any) -> None:
     """A task failed, or its worker was lost (told in the main process, at a hard time limit even twice).
 
@@ -98,6 +117,9 @@ _child = Child()
 signals.worker_init.connect(try_plugins, weak=False)
 signals.worker_process_init.connect(_child.start, weak=False)
 signals.worker_process_shutdown.connect(_child.stop, weak=False)
+signals.worker_init.connect(start_in_threads, weak=False)
+signals.worker_shutdown.connect(stop_in_threads, weak=False)
+signals.worker_shutting_down.connect(lambda **_: hand_over(), weak=False, dispatch_uid="homing.hand_over")
 signals.task_failure.connect(log_failure, weak=False)
 signals.task_unknown.connect(log_unknown, weak=False)
 signals.task_rejected.connect(log_rejected, weak=False)

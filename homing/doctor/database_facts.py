@@ -11,7 +11,9 @@ import sqlalchemy as sa
 from homing.doctor.facts import DatabaseFacts, Silence
 from homing.health.fleet import oldest_webhook
 from jobs.core.states import OPEN
+from jobs.services.letter_growth import ALARM as LETTER_ALARM
 from jobs.storage import tallies
+from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS
 from jobs.storage.schema import handler_runs, jobs
@@ -34,8 +36,10 @@ def read_database(database: Database) -> DatabaseFacts:
             jobs=_totals(tallies.count_jobs(tx), "state"),
             reviews=_totals(tallies.count_reviews(tx), "review_reason"),
             dead_letters=_totals(tallies.count_open_letters(tx), "kind"),
+            letters_surge_s=_age_s(tx, raised_since(tx, LETTER_ALARM)),
             heartbeats=_silences(tx),
             due_s=_due_ages(tx),
+            unheard_oldest_s=_age_s(tx, tallies.oldest_unheard(tx)),
             outbox_oldest_s=_age_s(tx, tallies.oldest_unrelayed(tx)),
             inbox_oldest_s=_age_s(tx, oldest_webhook(tx)),
             parked=_count(tx, inbox_events.c.status == InboxStatus.PARKED),

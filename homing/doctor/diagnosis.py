@@ -93,6 +93,12 @@ def _work(facts: Facts) -> Iterator[Finding]:
             f"dead letters: {in_words(found.dead_letters)}",
             "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it",
         )
+    if found.letters_surge_s is not None:
+        yield _wrong(
+            f"dead letters have come faster than they should for {found.letters_surge_s:.0f} s",
+            "so many at once have one cause: `homing dead-letters list` says which; once it is gone, "
+            "`homing dead-letters redrive --all` tries them again at a rate",
+        )
     if found.failing_handlers:
         yield _wrong(
             f"handlers fail: {in_words(found.failing_handlers)}",
@@ -112,6 +118,11 @@ def _late_work(found: DatabaseFacts) -> Iterator[Finding]:
         ages = ", ".join(f"{kind} for {age_s:.0f} s" for kind, age_s in late.items())
         yield _wrong(
             f"work on jobs is due and not done: {ages}", "is worker-io running, and is the provider reachable?"
+        )
+    if (found.unheard_oldest_s or 0) > STUCK_AFTER_S:
+        yield _wrong(
+            f"a run has told its output to nobody for {found.unheard_oldest_s:.0f} s",
+            "is worker-streams running? Its job comes home all the same",
         )
     if found.overdue_leases:
         yield _wrong(

@@ -17,7 +17,7 @@ from homing.local import check_schema
 from homing.redis_probe import RedisProbe
 from homing.up import run_file
 from homing.up.redis_server import find_place
-from jobs.broker import EVENT_QUEUES, IO_QUEUES
+from jobs.broker import ALL_QUEUES
 from jobs.config.loading import Configuration
 from jobs.config.settings import Settings
 from jobs.core.errors import JobsError
@@ -85,7 +85,7 @@ def _redis(url: str) -> tuple[RedisFacts | None, str]:
     probe = RedisProbe(url)
     if fault := probe.fault():
         return None, fault
-    names = sorted({*EVENT_QUEUES, *IO_QUEUES})
+    names = sorted(ALL_QUEUES)
     return RedisFacts(probe.depths(names), sum(probe.unacked(names).values())), ""
 
 

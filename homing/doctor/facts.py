@@ -23,8 +23,10 @@ class DatabaseFacts:
         jobs: by state.
         reviews: open jobs that wait for a person, by reason.
         dead_letters: open ones, by kind.
+        letters_surge_s: for how long dead letters have come faster than they should; none: they do not.
         heartbeats: each sign of life the fleet has left.
         due_s: for each kind of work on jobs, how long its oldest piece has been due.
+        unheard_oldest_s: how long a run has told its output to nobody.
         outbox_oldest_s: age of the oldest event that was not relayed.
         inbox_oldest_s: age of the oldest stored webhook that was not applied.
         parked: webhooks that name a run nobody knows.
@@ -36,8 +38,10 @@ class DatabaseFacts:
     jobs: Mapping[str, int] = field(default_factory=dict)
     reviews: Mapping[str, int] = field(default_factory=dict)
     dead_letters: Mapping[str, int] = field(default_factory=dict)
+    letters_surge_s: float | None = None
     heartbeats: tuple[Silence, ...] = ()
     due_s: Mapping[str, float] = field(default_factory=dict)
+    unheard_oldest_s: float | None = None
     outbox_oldest_s: float | None = None
     inbox_oldest_s: float | None = None
     parked: int = 0

@@ -11,9 +11,11 @@ import sqlalchemy as sa
 
 from jobs.core.durations import format_duration
 from jobs.core.errors import Unavailable
+from jobs.services.letter_growth import ALARM as LETTER_ALARM
+from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS
-from jobs.storage.tallies import oldest_due, oldest_unrelayed
+from jobs.storage.tallies import oldest_due, oldest_unheard, oldest_unrelayed
 from reconciler.heartbeats import Heartbeat, list_heartbeats
 from reconciler.schedule import expected_heartbeats
 from webhooks.incoming.schema import inbox_events
@@ -73,9 +75,19 @@ def examine(database: Database, *, redis_fault: Callable[[], str | None]) -> Fle
         with database.read() as tx:
             _read_heartbeats(tx, health)
             _read_oldest(tx, health)
+            _read_letters(tx, health)
     except Unavailable as error:
         health.reasons.append(error.detail)
     return health
+
+
+def _read_letters(tx: Transaction, health: FleetHealth) -> None:
+    since = raised_since(tx, LETTER_ALARM)
+    if since is not None:
+        span = format_duration(_whole_seconds(tx.now - since))
+        health.reasons.append(
+            f"dead letters have come faster than they should for {span}: `homing dead-letters list` shows them"
+        )
 
 
 def _read_heartbeats(tx: Transaction, health: FleetHealth) -> None:
@@ -107,6 +119,7 @@ def _read_oldest(tx: Transaction, health: FleetHealth) -> None:
 def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:
     for kind in DUE_COLUMNS:
         yield f"due {kind}s", oldest_due(tx, kind)
+    yield "output to listen to", oldest_unheard(tx)
     yield "events to relay", oldest_unrelayed(tx)
     yield "webhooks to apply", oldest_webhook(tx)
 

@@ -18,6 +18,7 @@ from homing.up.supervision import Program
 from jobs.config import loading
 from jobs.core.errors import ConfigError
 from jobs.ids import new_token
+from jobs.providers.registry import LISTENERS
 
 _LOOPBACK = "127.0.0.1"
 _FLOWER_USER = "homing"
@@ -46,6 +47,7 @@ class FleetPlan:
         simulator_url: Where the simulator will listen, where it runs.
         redis: The Redis to start, where one is embedded.
         environment: The settings every process is given.
+        listens: Whether any provider tells its output as it is made.
     """
 
     options: FleetOptions
@@ -56,6 +58,7 @@ class FleetPlan:
     simulator_url: str | None
     redis: RedisPlace | None
     environment: Mapping[str, str] = field(repr=False)
+    listens: bool = True
 
     @property
     def logs(self) -> Path:
@@ -76,7 +79,7 @@ def make_plan(options: FleetOptions) -> FleetPlan:
     simulator_url = _simulator_url(options, environment)
     if simulator_url is not None and options.simulator is None:
         environment |= _simulated_provider(data_dir, simulator_url)
-    loading.load(environment)
+    configuration = loading.load(environment)
     return FleetPlan(
         options=options,
         data_dir=data_dir,
@@ -86,6 +89,7 @@ def make_plan(options: FleetOptions) -> FleetPlan:
         simulator_url=simulator_url,
         redis=redis,
         environment=environment,
+        listens=any(provider.adapter in LISTENERS for provider in configuration.providers.values()),
     )
 
 
@@ -97,8 +101,13 @@ def programs(plan: FleetPlan, *, metrics: Path) -> list[Program]:
         metrics: A folder where the processes add up what they measure; exists, and is empty.
     """
     slots = _slots(plan)
-    chosen = [process for process in processes.PROCESSES if plan.options.wants(process.name)]
+    chosen = [process for process in processes.PROCESSES if _runs(process, plan)]
     return [*_local_programs(plan), *(_program(process, plan, slots, metrics=metrics) for process in chosen)]
+
+
+def _runs(process: Process, plan: FleetPlan) -> bool:
+    is_named = process.name in plan.options.processes
+    return is_named or (plan.options.wants(process.name) and (plan.listens or not process.listens))
 
 
 def _program(process: Process, plan: FleetPlan, slots: Mapping[str, str], *, metrics: Path) -> Program:

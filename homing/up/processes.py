@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jobs.broker import EVENT_QUEUES, IO_QUEUES
+from jobs.broker import EVENT_QUEUES, IO_QUEUES, STREAM_QUEUES
 
 #: Requests one web worker works on at a time (``homing.gate``); it shares them out by this number (``homing.web``).
 WEB_THREADS = 16
@@ -18,9 +18,12 @@ WEB_THREADS = 16
 STREAM_THREADS = 400
 #: Requests one web worker lets wait; beyond them the kernel's backlog holds them.
 _WAITING = 240
+#: Runs one worker listens to at a time: each holds two threads that wait, and no slot of any other work.
+LISTENING_THREADS = 100
 _CELERY = "celery -A homing.worker:app"
 # Mingle and gossip are chatter between workers that nothing here reads, and more code on the reconnect path.
-_WORKER = f"{_CELERY} worker --pool prefork --prefetch-multiplier 1 --without-mingle --without-gossip"
+_QUIET = "--prefetch-multiplier 1 --without-mingle --without-gossip"
+_WORKER = f"{_CELERY} worker --pool prefork {_QUIET}"
 # Makes SIGTERM a soft shutdown: running tasks get their time, the others go back to the queue at once.
 _SOFT_SHUTDOWN = {"REMAP_SIGTERM": "SIGQUIT"}
 
@@ -35,6 +38,7 @@ class Process:
         environment: What it needs beyond the fleet's own settings; values may hold slots.
         stop_wait_s: Seconds between the polite signal and the kill.
         measures: Whether it adds to the fleet's metrics (Flower has some of its own, for itself).
+        listens: It does nothing where no provider tells its output as it is made; then `homing up` leaves it out.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_wait_s: int = 10
     measures: bool = False
+    listens: bool = False
 
     def argv(self, slots: Mapping[str, str]) -> list[str]:
         """The command with its slots filled, split into arguments."""
@@ -75,6 +80,15 @@ PROCESSES: tuple[Process, ...] = (
         environment=_SOFT_SHUTDOWN,
         stop_wait_s=30,
         measures=True,
+    ),
+    # Threads, because it only waits. A polite signal ends it within seconds: its readings are handed over.
+    Process(
+        "worker-streams",
+        f"{_CELERY} worker --pool threads {_QUIET} -n streams@%h -Q {','.join(STREAM_QUEUES)}"
+        f" --concurrency {LISTENING_THREADS} --loglevel info",
+        stop_wait_s=15,
+        measures=True,
+        listens=True,
     ),
     # No schedule file and no pid file: the schedule is in code, and two beats are harmless.
     Process("beat", f"{_CELERY} beat --loglevel info"),

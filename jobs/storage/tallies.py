@@ -11,6 +11,7 @@ from jobs.core.states import TERMINAL
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import is_open
 from jobs.storage.jobs import DUE_COLUMNS
+from jobs.storage.output_schema import output_streams
 from jobs.storage.relay import IS_WAITING
 from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox, provider_accounts
 
@@ -58,6 +59,12 @@ def count_open_letters(tx: Transaction) -> list[Tally]:
     return tx.rows(sa.select(kind, _COUNT).where(is_open()).group_by(kind))
 
 
+def count_letters_after(tx: Transaction, letter_id: str = "") -> list[Tally]:
+    """Dead letters with this id or a later one, by kind, whatever was decided about them since."""
+    kind = dead_letters.c.kind
+    return tx.rows(sa.select(kind, _COUNT).where(dead_letters.c.id >= letter_id).group_by(kind))
+
+
 def oldest_unrelayed(tx: Transaction) -> datetime | None:
     """When the oldest event that is still to be relayed happened."""
     statement = sa.select(outbox.c.occurred_at).where(IS_WAITING).order_by(outbox.c.row_id).limit(1)
@@ -73,6 +80,19 @@ def oldest_due(tx: Transaction, kind: str) -> datetime | None:
     )
     statement = sa.select(sa.func.min(due_at).label("due_at")).where(
         due_at.is_not(None), due_at <= tx.now, jobs.c.provider.not_in(held)
+    )
+    row = tx.row(statement)
+    return row["due_at"] if row else None
+
+
+def oldest_unheard(tx: Transaction) -> datetime | None:
+    """Since when the longest due stream of output has waited for somebody to listen; a paused account's may wait."""
+    held = sa.select(provider_accounts.c.name).where(provider_accounts.c.paused_at.is_not(None))
+    is_free = sa.or_(output_streams.c.lease_until.is_(None), output_streams.c.lease_until <= tx.now)
+    due_at = output_streams.c.next_read_at
+    since = sa.func.coalesce(output_streams.c.lease_until, due_at)  # its reader died then
+    statement = sa.select(sa.func.min(since).label("due_at")).where(
+        due_at.is_not(None), due_at <= tx.now, is_free, output_streams.c.provider.not_in(held)
     )
     row = tx.row(statement)
     return row["due_at"] if row else None

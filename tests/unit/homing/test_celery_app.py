@@ -6,7 +6,7 @@ from celery.beat import PersistentScheduler
 
 from homing.celery_app import create_app, task_modules
 from homing.ticker import Ticker
-from jobs.broker import EVENT_QUEUES, IO_QUEUES, QUEUES, SWEEP
+from jobs.broker import ALL_QUEUES, QUEUES, SWEEP
 
 
 def test_messages_survive_their_worker_a_bounded_number_of_times() -> None:
@@ -47,7 +47,7 @@ def test_nothing_waits_for_redis_without_an_end() -> None:
 def test_every_task_goes_to_a_queue_that_a_worker_reads() -> None:
     app = create_app("redis://127.0.0.1:6379/0")
 
-    read = {*EVENT_QUEUES, *IO_QUEUES}
+    read = set(ALL_QUEUES)
     assert set(QUEUES.values()) <= read
     assert {task: app.amqp.router.route({}, task)["queue"].name for task in QUEUES} == dict(QUEUES)
     assert {entry["options"]["queue"] for entry in app.conf.beat_schedule.values()} <= read
