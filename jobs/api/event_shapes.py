@@ -84,6 +84,23 @@ class ProviderData(Document):
     jobs: int = Field(ge=0, description="How many those are")
 
 
+class OutageBeganData(Document):
+    """Of ``provider.outage_began``."""
+
+    provider: str
+    since: AwareDatetime = Field(description="The first of the calls in a row that came to nothing")
+    reason: str = Field(description="What the last of them came to")
+
+
+class OutageEndedData(Document):
+    """Of ``provider.outage_ended``."""
+
+    provider: str
+    since: AwareDatetime
+    lasted_s: float = Field(ge=0, description="For how long nothing but probes was sent")
+    probes: int = Field(ge=0)
+
+
 class ToldLetter(Document):
     """A dead letter."""
 
@@ -99,6 +116,20 @@ class DeadLetterData(Document):
     """Of events of dead letters."""
 
     dead_letter: ToldLetter
+
+
+class NewLetters(Document):
+    """How many dead letters came lately."""
+
+    count: int = Field(ge=0)
+    window_s: float = Field(gt=0, description="Within so many seconds")
+    kinds: dict[str, int] = Field(description="The same by kind")
+
+
+class NewLettersData(Document):
+    """Of ``dead_letter.surged`` and ``dead_letter.subsided``."""
+
+    dead_letters: NewLetters
 
 
 class DisabledEndpoint(Document):
@@ -159,7 +190,11 @@ _DATA: dict[str, type[Document]] = {
     "webhook": WebhookData,
     "heartbeat": HeartbeatData,
     "provider": ProviderData,
+    "provider.outage_began": OutageBeganData,
+    "provider.outage_ended": OutageEndedData,
     "dead_letter": DeadLetterData,
+    "dead_letter.surged": NewLettersData,
+    "dead_letter.subsided": NewLettersData,
     "endpoint.disabled": DisabledEndpointData,
     "endpoint.test": TestedEndpointData,
 }

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from jobs.core.backoff import Rng, retry_wait
 
-#: Calls in a row that never reached the provider, or only its gateway (no connection, 502, 503, 504), whoever made them.
+#: Calls in a row, whoever made them, that met nobody: no connection, or a gateway that said 502, 503, 504.
 AWAY_IN_A_ROW = 5
 #: Calls in a row that came to nothing in any way (time-outs and unusable answers too), of so many jobs at least: what
 #: one job's reads always come to is that job's trouble. More than a stretch of bad luck at a faulty provider.

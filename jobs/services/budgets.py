@@ -1,4 +1,5 @@
-"""How much may be asked of an account: not while it is paused or said "later", and within its rate and concurrency.
+"""How much may be asked of an account: not while it is paused, away or said "later", and within its rate, concurrency
+and the pace of what has piled up.
 
 Budgets live in the database, in the transaction that claims the work: a claim that rolls back gives its budget back,
 and a wiped Redis forgets none. Concurrency is counted from the leases themselves. The rate is a bucket that holds one
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from jobs.services import outages, pacing
 from jobs.services.runtime import ProviderEntry
 from jobs.storage.accounts import count_leases, find_account, lock_account, update_account
 from jobs.storage.database import Transaction
@@ -17,20 +19,21 @@ from jobs.storage.jobs import Row
 _SECOND = timedelta(seconds=1)
 
 
-def is_open(tx: Transaction, name: str) -> bool:
-    """Whether the account may be asked at all now."""
-    return _is_open(find_account(tx, name), tx.now)
+def is_open(tx: Transaction, name: str, *, ref: str | None = None) -> bool:
+    """Whether the account may be asked at all now; while its provider is away only the probe may, known by ``ref``."""
+    account = find_account(tx, name)
+    return _is_open(account, tx.now) and outages.lets_through(account, ref, tx)
 
 
 def find_room(tx: Transaction, entry: ProviderEntry, *, limit: int) -> int:
     """How many requests the account may be sent now, at most ``limit``; where it has budgets, locks it."""
-    if not is_open(tx, entry.name):
+    account, policy = find_account(tx, entry.name), entry.policy
+    if not _may_ask(account, tx.now):
         return 0
-    policy = entry.policy
-    if policy.rate_per_s is None and policy.concurrency is None:
+    if policy.rate_per_s is None and policy.concurrency is None and not pacing.is_on(account, tx.now):
         return limit
     account = lock_account(tx, entry.name)
-    room = limit if _is_open(account, tx.now) else 0
+    room = pacing.find_room(account, now=tx.now, limit=limit) if _may_ask(account, tx.now) else 0
     if policy.concurrency is not None:
         room = min(room, policy.concurrency - count_leases(tx, entry.name))
     if policy.rate_per_s is not None:
@@ -39,7 +42,8 @@ def find_room(tx: Transaction, entry: ProviderEntry, *, limit: int) -> int:
 
 
 def take(tx: Transaction, entry: ProviderEntry, count: int) -> None:
-    """Spends from the rate; the leases written in the same transaction are the concurrency."""
+    """Spends from the rate and the pace; the leases written in the same transaction are the concurrency."""
+    pacing.take(tx, entry.name, count)
     rate_per_s = entry.policy.rate_per_s
     if rate_per_s is None or count <= 0:
         return
@@ -57,6 +61,10 @@ def block(tx: Transaction, name: str, wait: timedelta) -> None:
     known = lock_account(tx, name)["blocked_until"]
     if known is None or known < until:
         update_account(tx, name, blocked_until=until)
+
+
+def _may_ask(account: Row, now: datetime) -> bool:
+    return _is_open(account, now) and not outages.is_away(account)
 
 
 def _is_open(account: Row, now: datetime) -> bool:

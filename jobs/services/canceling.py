@@ -23,6 +23,7 @@ from jobs.core.errors import Conflict, JobsError
 from jobs.core.observations import Observation, Source
 from jobs.core.states import JobState, is_terminal
 from jobs.providers.port import AlreadyFinished, Gone, Report
+from jobs.services import outages
 from jobs.services.job_views import view_of
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
@@ -152,9 +153,12 @@ class _CancelRecord:
     runtime: Runtime
     work: Work
     event_ids: list[str] = field(default_factory=list)
+    away: bool = False  # it failed because the provider is away, which uses up no tries
 
     def write(self, answer: _Answer) -> Canceled:
         obey(self.tx, self.work, answer if isinstance(answer, JobsError) else None)
+        entry, ref = self.work.entry, self.work.job_id
+        self.away, self.event_ids = outages.observe(self.tx, self.runtime, entry, ref=ref, answer=answer)
         match answer:
             case Report():
                 self._observe(observation_of(answer, source=Source.CANCEL, at=self.tx.now, attempt=self.work.attempt))
@@ -193,7 +197,8 @@ class _CancelRecord:
 
     def _failed(self, error: JobsError | None, reason: str) -> Canceled:
         work = self.work
-        asked_to_wait = error is not None and error.retry_after is not None  # a provider that is busy has not failed
+        # A provider that is busy, or away, has not failed this job.
+        asked_to_wait = self.away or (error is not None and error.retry_after is not None)
         if asked_to_wait or work.tries < MAX_TRIES:
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
             end_work(self.tx, work, due_at=due_at, cancel_tries=work.tries - asked_to_wait)

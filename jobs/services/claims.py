@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 
 from jobs.ids import new_token
-from jobs.services import budgets
+from jobs.services import budgets, outages, pacing
 from jobs.services.runtime import Runtime
 from jobs.services.work import LEASE
 from jobs.storage.database import Transaction
@@ -46,7 +46,12 @@ def claim_due(runtime: Runtime, kind: str, limit: int, *, premise: Premise = alw
 
 def _due_of(tx: Transaction, runtime: Runtime, kind: str, *, provider: str, limit: int) -> list[str]:
     room = budgets.find_room(tx, runtime.providers[provider], limit=limit)
-    return [row["id"] for row in due_jobs(tx, kind, limit=room, providers=[provider])] if room else []
+    if room == 0:
+        return outages.claim_probe(tx, provider, kind)
+    due = due_jobs(tx, kind, limit=room, providers=[provider])
+    if due and due[0]["due_at"] < tx.now - pacing.LATE:  # what has waited for so long does not wait alone
+        room = pacing.find_room(pacing.begin(tx, provider), now=tx.now, limit=room)
+    return [row["id"] for row in due[:room]]
 
 
 def _take_turns(queues: Sequence[Sequence[str]]) -> list[str]:

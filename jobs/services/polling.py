@@ -25,6 +25,7 @@ from jobs.core.policy import Policy
 from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
 from jobs.providers.port import Gone, Report
+from jobs.services import outages
 from jobs.services.observe import Observed
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
@@ -127,9 +128,12 @@ class _PollRecord:
     work: Work
     event_ids: list[str] = field(default_factory=list)
     brought_home: bool = False
+    away: bool = False  # it failed because the provider is away: nothing to be held against the job
 
     def write(self, answer: _Answer) -> Polled:
         obey(self.tx, self.work, answer if isinstance(answer, JobsError) else None)
+        entry, ref = self.work.entry, self.work.job_id
+        self.away, self.event_ids = outages.observe(self.tx, self.runtime, entry, ref=ref, answer=answer)
         match answer:
             case Report():
                 return self._news(answer)
@@ -181,13 +185,14 @@ class _PollRecord:
 
     def _no_answer(self, error: JobsError, result: Polled) -> Polled:
         row = lock_job(self.tx, self.work.job_id)
-        failures, policy = row["poll_failures"] + 1, self.work.entry.policy
+        failures, policy = row["poll_failures"] + (not self.away), self.work.entry.policy
         wait = retry_wait(failures, base=policy.poll_base, cap=policy.overdue_cap, rng=self.runtime.rng)
         self._end(
             row,
             at_least=max(wait, error.retry_after or wait),
             confirming=failures < _MAX_CONFIRMING_TRIES,
             poll_failures=failures,
+            poll_count=self.work.tries - self.away,
         )
         return result
 

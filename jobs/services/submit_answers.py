@@ -19,6 +19,7 @@ from jobs.core.observations import JobError, Observation, Review, ReviewReason, 
 from jobs.core.states import JobState, is_terminal
 from jobs.core.text import clean
 from jobs.providers.port import Gone, KeyReused, Refused, Report
+from jobs.services import outages
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
 from jobs.services.spending import Overspent
@@ -76,17 +77,20 @@ class SubmitRecord:
 
     Attributes:
         event_ids: Events written.
+        away: The request failed because the provider is away, which uses up no tries.
     """
 
     tx: Transaction
     runtime: Runtime
     submit: Submit
     event_ids: list[str] = field(default_factory=list)
+    away: bool = False
 
     def write(self, answer: Answer) -> Submitted:
         """Writes an answer, whatever it is."""
-        error = answer if isinstance(answer, JobsError) else None
-        obey(self.tx, self.submit.work, error)
+        error, work = answer if isinstance(answer, JobsError) else None, self.submit.work
+        obey(self.tx, work, error)
+        self.away, self.event_ids = outages.observe(self.tx, self.runtime, work.entry, ref=work.job_id, answer=answer)
         if isinstance(answer, tuple):
             return self._accept(answer) if answer else self._not_known(asks=1)
         if self._is_overtaken():
@@ -153,7 +157,7 @@ class SubmitRecord:
         work, step = self.submit.work, self.submit.step
         if step is SubmitStep.SEND:
             self._note({"sending_at": None}, job_attempts.c.sending_at == self.submit.attempt["sending_at"])
-        asked_to_wait = error.retry_after is not None  # a provider that is busy has not failed
+        asked_to_wait = error.retry_after is not None or self.away  # a provider that is busy has not failed
         tries = work.tries - asked_to_wait
         if asked_to_wait or work.tries < MAX_TRIES:
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
@@ -202,10 +206,10 @@ class SubmitRecord:
         step = next_step(sent, work.entry.adapter.capabilities, now=self.tx.now)
         if step is SubmitStep.WAIT:
             return self._ask_person(why, keep_asking=False)
-        if work.tries >= MAX_TRIES or (step is SubmitStep.ASK and sent.asks >= MAX_ASKS):
+        if (work.tries >= MAX_TRIES and not self.away) or (step is SubmitStep.ASK and sent.asks >= MAX_ASKS):
             return self._ask_person(why, keep_asking=True)
         due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng, base=_DOUBT_BASE)
-        end_work(self.tx, work, due_at=due_at)
+        end_work(self.tx, work, due_at=due_at, submit_tries=work.tries - self.away)
         return Submitted.RETRY
 
     def _ask_person(self, why: str, *, keep_asking: bool) -> Submitted:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobs.storage.database import Transaction
-from jobs.storage.jobs import Row
+from jobs.storage.jobs import DUE_COLUMNS, Row, is_free
 from jobs.storage.schema import jobs, provider_accounts
 
 _UNKNOWN: dict[str, Any] = {**{column.name: None for column in provider_accounts.c}, "probes": 0}
@@ -33,6 +33,18 @@ def lock_account(tx: Transaction, name: str) -> Row:
 def update_account(tx: Transaction, name: str, **changes: Any) -> None:
     """Writes an account that is locked."""
     tx.execute(sa.update(provider_accounts).where(provider_accounts.c.name == name).values(**changes))
+
+
+def count_due(tx: Transaction, provider: str, *, most: int) -> int:
+    """Work of a provider that is due and that nobody holds, counted no further than ``most``."""
+    total = 0
+    for column in DUE_COLUMNS.values():
+        due_at = jobs.c[column]
+        due = sa.select(jobs.c.id).where(
+            jobs.c.provider == provider, due_at.is_not(None), due_at <= tx.now, is_free(tx.now)
+        )
+        total += tx.execute(sa.select(sa.func.count()).select_from(due.limit(most - total).subquery())).scalar_one()
+    return total
 
 
 def count_leases(tx: Transaction, provider: str) -> int:
