@@ -9,6 +9,7 @@ from flask import Response, request
 
 from homing.simulator import answers
 from homing.simulator.calls import Wording, find_run
+from homing.simulator.faults import Fault
 from homing.simulator.provider import Provider
 from homing.simulator.run import Run
 from homing.simulator.streams import STREAMING_MODEL, BrokenStreamError, Piece, follow, trouble_of
@@ -30,6 +31,11 @@ def listen(provider: Provider, run_id: str, *, wording: Wording, write: Write, a
         return wording.error(400, "invalid_request", "there is no such place in the stream")
     fault = trouble_of(run, earlier=provider.runs.count_listener(run), after=after)
     provider.ledger.record_stream(run_id=run_id, answer=200, after=after, fault=fault)
+    return tell(provider, run, write=write, after=after, fault=fault)
+
+
+def tell(provider: Provider, run: Run, *, write: Write, after: int = 0, fault: Fault | None = None) -> Response:
+    """A run's output as it is made, to whoever asked the request at hand."""
     told = write(run, follow(provider, run, after=after, fault=fault))
     answer = Response(_until_it_breaks(told, request.environ), mimetype="text/event-stream")
     answer.headers["Cache-Control"] = "no-store"

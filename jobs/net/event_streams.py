@@ -19,7 +19,7 @@ from jobs.net.sse import Message, messages
 
 _EVENT_STREAM = "text/event-stream"
 _HEADERS = {"Accept": _EVENT_STREAM, "Cache-Control": "no-store"}
-_KEPT_BYTES = 64 * 1024
+_KEPT_BYTES = 1024 * 1024
 
 
 class Declined(Transient):
@@ -70,9 +70,8 @@ class EventStreams:
             monotonic: A clock in seconds.
         """
         self._bounds = bounds or StreamBounds()
-        limits = Bounds(self._bounds.connect_s, self._bounds.silence_s, self._bounds.life_s)
-        self._trusting = GuardedClient(Guard(lifted=True), bounds=limits, monotonic=monotonic)
-        self._guarded = GuardedClient(guard or Guard(), bounds=limits, monotonic=monotonic)
+        self._guard = guard or Guard()
+        self._monotonic = monotonic
 
     def listen(
         self,
@@ -80,9 +79,9 @@ class EventStreams:
         *,
         credential: Credential,
         headers: Mapping[str, str] | None = None,
-        method: str = "GET",
         body: bytes | None = None,
         allowed: Iterable[Network] = (),
+        within_s: float | None = None,
     ) -> Generator[Message | None]:
         """Yields messages, and None for signs of life, until the other side ends the stream.
 
@@ -92,9 +91,9 @@ class EventStreams:
             url: To listen to.
             credential: The account's origin, which is trusted, and what is sent there and nowhere else.
             headers: Sent along wherever the stream is.
-            method: POST, where a stream answers a submit.
-            body: Of that.
+            body: To be posted, where a stream answers a submit.
             allowed: Networks that a link may lead to besides public addresses.
+            within_s: How long the whole may take, instead of a stream's usual life.
 
         Raises:
             AddressRefused: The guard said no.
@@ -103,11 +102,20 @@ class EventStreams:
             NoAnswer: It left, and the stream broke off, fell silent or lived too long.
             Transient: It was too large.
         """
-        client = self._trusting if read_url(url).origin == credential.origin else self._guarded
-        sent = {**_HEADERS, **(headers or {})}
+        trusted = read_url(url).origin == credential.origin
+        client = GuardedClient(
+            Guard(lifted=True) if trusted else self._guard, bounds=self._limits(within_s), monotonic=self._monotonic
+        )
+        method, sent = "GET" if body is None else "POST", {**_HEADERS, **(headers or {})}
         with client.open(method, url, headers=sent, body=body, allowed=allowed, credential=credential) as stream:
             _check(stream)
             yield from messages(self._bounded(stream), max_chars=self._bounds.max_message_chars)
+
+    def _limits(self, within_s: float | None) -> Bounds:
+        bounds = self._bounds
+        if within_s is None:
+            return Bounds(bounds.connect_s, bounds.silence_s, bounds.life_s)
+        return Bounds(bounds.connect_s, min(within_s, bounds.silence_s), within_s)
 
     def _bounded(self, stream: Stream) -> Iterator[bytes]:
         size = 0

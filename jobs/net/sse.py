@@ -71,6 +71,11 @@ class Parser:
             self._clear()
         self._check()
 
+    def finish(self) -> Iterator[Message]:
+        """The stream has ended: a `\\r` that waited was the end of a line."""
+        if self._holds_cr:
+            yield from self.feed(b"\n")
+
     def _clear(self) -> None:
         self._event = ""
         self._id: str | None = None
@@ -120,3 +125,4 @@ def messages(chunks: Iterable[bytes], *, max_chars: int = MAX_CHARS) -> Iterator
             yield message
         if not brought:
             yield None
+    yield from parser.finish()

@@ -14,6 +14,11 @@ What is known, and how well:
 - No idempotency key: the vendor's description has none. What we submit carries our token in ``metadata``: by it
   fine-tuning jobs are searched, and batches looked through. Responses have no list: a lost answer goes to a person.
 - Guessed: a cancel that comes too late answers 400 or 409; ids begin with ``batch_``, ``resp_`` and ``ftjob-``.
+- A response whose input says ``"stream": true`` tells its text while it is written. It is created with ``background``
+  and ``stream`` both true, is told again from any ``sequence_number`` on (``?stream=true&starting_after=``), and goes
+  on without a listener: vendor documentation and client. Its submit is answered by that stream, of which we read the
+  first event. Only a response created like this can be listened to, others answer 400: the vendor's answer as a third
+  party quotes it; so do those older than five minutes: third party. Names of events: vendor's source.
 - Our choice: a batch that completed without one good row has failed; ``cancelling`` still runs; ``incomplete`` and
   ``expired`` have failed and keep what came out.
 """
@@ -25,19 +30,33 @@ from dataclasses import replace
 
 from jobs.clock import Clock
 from jobs.config.providers import ProviderConfig
-from jobs.core.errors import Unusable
+from jobs.core.errors import Transient, UnknownOutcome, Unusable
 from jobs.core.observations import Json
+from jobs.net.event_streams import EventStreams
 from jobs.net.http import HttpClient
 from jobs.providers import answers
 from jobs.providers.calls import Calls, about, accepted_id, credential_of, dump, is_ended, path_segment
-from jobs.providers.openai_kinds import KINDS, Kind, kind_of_event, kind_of_input, kind_of_run, report_of
-from jobs.providers.port import AlreadyFinished, Capabilities, Gone, Refused, Report, SubmitRequest, WebhookReport
+from jobs.providers.listening import BROKE_OFF, Listener, object_of, text_of
+from jobs.providers.openai_kinds import KINDS, RESPONSE, Kind, kind_of_event, kind_of_input, kind_of_run, report_of
+from jobs.providers.port import (
+    AlreadyFinished,
+    Capabilities,
+    Gone,
+    OutputDelta,
+    Refused,
+    Report,
+    SubmitRequest,
+    WebhookReport,
+)
 
 #: The name of our token among a run's metadata.
 TOKEN = "homing_token"  # noqa: S105 - a name
 
 _TOO_LATE = frozenset({400, 409})
 _MOST_METADATA = 16
+_NOT_TO_BE_HEARD = frozenset({400, 404, 410})
+_TEXT = "response.output_text.delta"
+_ENDS = frozenset(f"response.{word}" for word in ("completed", "failed", "incomplete", "cancelled"))
 # The newest come first, and a lost submit is new: this many pages are looked through.
 _PAGES, _PAGE = 3, "100"
 
@@ -45,10 +64,16 @@ _PAGES, _PAGE = 3, "100"
 class OpenAIProvider:
     """One project at OpenAI."""
 
-    def __init__(self, config: ProviderConfig, client: HttpClient, clock: Clock) -> None:
+    resumes_output = True
+
+    def __init__(
+        self, config: ProviderConfig, client: HttpClient, clock: Clock, streams: EventStreams | None = None
+    ) -> None:
         """Dials nobody yet."""
         headers = {"Authorization": f"Bearer {credential_of(config)}"}
         self._calls = Calls(client, clock, config.base_url.rstrip("/"), headers)
+        listener = Listener.of(config, streams or EventStreams(), clock=clock, headers=headers)
+        self._listener = replace(listener, gone=_NOT_TO_BE_HEARD)
         self._kind = KINDS[config.kind] if config.kind else None
         self.capabilities = Capabilities(
             search=self._kind is None or self._kind.is_listed,
@@ -67,9 +92,18 @@ class OpenAIProvider:
             raise Refused("input.metadata must be an object of texts", code="invalid_input")
         if len(metadata) < _MOST_METADATA:
             body["metadata"] = {**metadata, TOKEN: request.token}
-        answer = self._calls.submit(kind.path, body=dump({**kind.defaults, **body, **kind.fixed}))
+        answer = self._answer(kind, {**kind.defaults, **body, **kind.fixed})
         report = self._report(kind, {**answer, "id": accepted_id(answer, "id")})
         return replace(report, state=None, error=None) if is_ended(report) else report
+
+    def _answer(self, kind: Kind, body: dict[str, Json]) -> answers.Body:
+        if not _streams(kind, body):
+            return self._calls.submit(kind.path, body=dump(body))
+        first = self._listener.submit(self._calls.url + kind.path, body=dump(body))
+        response = first.get("response", first)
+        if not isinstance(response, dict):
+            raise UnknownOutcome("the stream that answered the submit names no response")
+        return response
 
     def find(self, *, idempotency_key: str, token: str) -> tuple[Report, ...]:  # noqa: ARG002 - the port's shape
         """See the port."""
@@ -101,6 +135,25 @@ class OpenAIProvider:
             raise AlreadyFinished(answers.describe(answer, "too late"))
         return self._report(kind, about(self._calls.object_of(answer), run=run))
 
+    def can_follow(self, inputs: Mapping[str, Json]) -> bool:
+        """See the port."""
+        try:
+            return _streams(kind_of_input(inputs, only=self._kind), inputs)
+        except Refused:
+            return False
+
+    def follow_output(self, provider_job_id: str, *, after: str | None = None) -> Iterator[OutputDelta]:
+        """See the port. The place is the number of an event."""
+        kind, run = self._place(provider_job_id)
+        url = f"{self._calls.url}{kind.path}/{path_segment(run)}?stream=true"
+        for message in self._listener.hear(url if after is None else f"{url}&starting_after={after}"):
+            event = object_of(message)
+            if event.get("type") in _ENDS:
+                return
+            if event.get("type") == _TEXT and (text := text_of(event.get("delta"))):
+                yield OutputDelta(text, _number_of(event))
+        raise Transient(BROKE_OFF)
+
     def _place(self, address: str) -> tuple[Kind, str]:
         named, _, run = address.rpartition("/")
         kind = self._kind or KINDS.get(named) or kind_of_run(run)
@@ -127,3 +180,12 @@ class OpenAIProvider:
 def _token_of(run: answers.Body) -> object:
     metadata = run.get("metadata")
     return metadata.get(TOKEN) if isinstance(metadata, Mapping) else None
+
+
+def _streams(kind: Kind, inputs: Mapping[str, Json]) -> bool:
+    return kind is RESPONSE and inputs.get("stream") is True
+
+
+def _number_of(event: answers.Body) -> str | None:
+    number = event.get("sequence_number")
+    return str(number) if isinstance(number, int) and not isinstance(number, bool) else None

@@ -30,6 +30,8 @@ ListeningFactory: TypeAlias = Callable[[ProviderConfig, HttpClient, Clock, Event
 
 #: Adapters that can listen to a run while it makes its output.
 LISTENERS: Mapping[str, ListeningFactory] = {
+    "openai": OpenAIProvider,
+    "replicate": ReplicateProvider,
     "simulator": SimulatorProvider,
 }
 
@@ -40,8 +42,6 @@ FACTORIES: Mapping[str, Factory] = {
     "heygen": HeyGenProvider,
     "mux": MuxProvider,
     "fal": FalProvider,
-    "openai": OpenAIProvider,
-    "replicate": ReplicateProvider,
     "runway": RunwayProvider,
     **dict.fromkeys(("declarative", *preset_names()), DeclarativeProvider),
 }

@@ -15,25 +15,41 @@ What is known, and how well:
   whose answer is lost is found by the token in its callback URL, or by a person.
 - A callback without https is refused: guessed, so Replicate is told none on a machine without a public address, and
   polls bring the job home.
+- ``urls.stream`` with the events ``output`` (plain text), ``error`` and ``done``: vendor documentation. It is asked for
+  by ``"stream": true`` in the input, a field that is deprecated there but still taken, and refused (422) where the
+  model cannot stream: only then do we listen. That the link needs no key, and stands on another host: vendor source
+  (its JavaScript client), so our key is not sent there. Nothing says that ``Last-Event-ID`` is honoured, so a stream
+  that broke is taken to begin at its beginning; that it does so is guessed.
 - A cancel that comes too late: guessed to answer 4xx or the prediction as it ended; either is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from jobs.clock import Clock
 from jobs.config.providers import ProviderConfig
-from jobs.core.errors import Unusable
+from jobs.core.errors import Transient, Unusable
 from jobs.core.observations import Json
 from jobs.core.states import JobState
+from jobs.net.event_streams import EventStreams
 from jobs.net.http import HttpClient
 from jobs.providers import answers
 from jobs.providers.calls import Calls, about, accepted_id, credential_of, dump, is_ended, name_path, path_segment
 from jobs.providers.links import urls_in
-from jobs.providers.port import AlreadyFinished, Capabilities, Refused, Report, SubmitRequest, WebhookReport
+from jobs.providers.listening import BROKE_OFF, Listener, text_of
+from jobs.providers.port import (
+    AlreadyFinished,
+    Capabilities,
+    Gone,
+    OutputDelta,
+    Refused,
+    Report,
+    SubmitRequest,
+    WebhookReport,
+)
 
 STATES: Mapping[str, JobState] = {
     "starting": JobState.PENDING,
@@ -56,11 +72,15 @@ class ReplicateProvider:
     """One account at Replicate."""
 
     capabilities = CAPABILITIES
+    resumes_output = False
 
-    def __init__(self, config: ProviderConfig, client: HttpClient, clock: Clock) -> None:
+    def __init__(
+        self, config: ProviderConfig, client: HttpClient, clock: Clock, streams: EventStreams | None = None
+    ) -> None:
         """Dials nobody yet."""
         headers = {"Authorization": f"Bearer {credential_of(config)}"}
         self._calls = Calls(client, clock, config.base_url.rstrip("/"), headers)
+        self._listener = Listener.of(config, streams or EventStreams(), clock=clock, headers=headers)
 
     def submit(self, request: SubmitRequest) -> Report:
         """See the port."""
@@ -86,6 +106,24 @@ class ReplicateProvider:
         if answer.status in _TOO_LATE:
             raise AlreadyFinished(answers.describe(answer, "too late"))
         return _report(about(self._calls.object_of(answer), run=run))
+
+    def can_follow(self, inputs: Mapping[str, Json]) -> bool:
+        """See the port."""
+        return inputs.get("stream") is True and inputs.get("kind") != _TRAINING
+
+    def follow_output(self, provider_job_id: str, *, after: str | None = None) -> Iterator[OutputDelta]:  # noqa: ARG002
+        """See the port. Where to listen is what the prediction says."""
+        path, run = _place(provider_job_id)
+        urls = about(self._calls.read(path), run=run).get("urls")
+        link = urls.get("stream") if isinstance(urls, Mapping) else None
+        if not isinstance(link, str):
+            raise Gone("the prediction names no stream")
+        for message in self._listener.hear(link):
+            if message.event == "done":
+                return
+            if message.event == "output" and message.data:
+                yield OutputDelta(text_of(message.data))
+        raise Transient(BROKE_OFF)
 
     def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:  # noqa: ARG002 - the port's shape
         """The body is the prediction itself."""

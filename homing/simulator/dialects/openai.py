@@ -3,7 +3,8 @@
 The official Python client, `openai` 3, completes its cycle here. Webhooks are thin and go to the account's URL
 (`--webhook-url`), signed by Standard Webhooks. What our models need beside OpenAI's own fields stands in `metadata`, as
 text: `duration_s`, and `fail`, which may also ask for the end `expired` (batch) or `incomplete` (response). A row of a
-batch fails by `"fail": true` in its body. A batch is `cancelling` for a while.
+batch fails by `"fail": true` in its body. A batch is `cancelling` for a while. A response that was created with
+`stream` can be listened to, and listened to again.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flask import Response, jsonify, request
 
-from homing.simulator import calls
+from homing.simulator import calls, stream_pages
 from homing.simulator.dialects.dialect import Dialect, choose_model, open_pages, read_body, route, standard_seal
 from homing.simulator.dialects.openai_files import Files, read_points, read_rows
+from homing.simulator.dialects.openai_stream import first_piece_after, write
 from homing.simulator.dialects.openai_words import BATCH, FINE_TUNE, RESPONSE, describe, word_of
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run, Status
@@ -79,7 +82,7 @@ class _OpenAI:
         self._canceling: set[str] = set()
         self._wording = calls.Wording(
             NAME,
-            accepted=lambda run, _replayed: jsonify(self._describe(run)),
+            accepted=self._accepted,
             describe=self._describe,
             error=say_error,
             unknown_words=("paused", "hibernating", "EXPIRING"),
@@ -149,7 +152,23 @@ class _OpenAI:
     # Reads, cancels --------------------------------------------------------------------------------------
 
     def read(self, run_id: str) -> Response:
+        if request.args.get("stream") == "true":
+            return self._listen(run_id)
         return calls.read(self._provider, run_id, wording=self._wording)
+
+    def _listen(self, run_id: str) -> Response:
+        run = calls.find_run(self._provider, run_id, dialect=NAME)
+        if run is not None and not run.order.asked.get("stream"):
+            return say_error(400, "invalid_request_error", "this response was not created with stream=true")
+        last = request.args.get("starting_after", "-1")
+        known = int(last) if last.isascii() and last.removeprefix("-").isdigit() else None
+        return stream_pages.listen(
+            self._provider,
+            run_id,
+            wording=self._wording,
+            write=lambda run, told: write(run, told, describe=self._describe, known=known or 0),
+            after=None if known is None else first_piece_after(known),
+        )
 
     def cancel(self, run_id: str) -> Response:
         return calls.cancel(
@@ -184,6 +203,12 @@ class _OpenAI:
         return jsonify(object="list", data=[self._describe(run) for run in page], has_more=more)
 
     # Words -----------------------------------------------------------------------------------------------
+
+    def _accepted(self, run: Run, replayed: bool) -> Response:  # noqa: ARG002 - it knows no keys
+        if not run.order.asked.get("stream"):
+            return jsonify(self._describe(run))
+        tell = partial(write, describe=self._describe, known=-1)
+        return stream_pages.tell(self._provider, run, write=tell)
 
     def _describe(self, run: Run) -> dict[str, object]:
         shown = describe(run, self._files)

@@ -2,16 +2,18 @@
 
 The official Python client, `replicate` 1.0, completes its cycle here. Webhooks are the prediction itself, signed by
 Standard Webhooks; the last retry of a terminal one comes about a minute after the end, others are never retried.
-`"fail": "aborted"` in an input ends a prediction `aborted`.
+`"fail": "aborted"` in an input ends a prediction `aborted`. What `llm-stream` writes can be listened to at
+`urls.stream`, the text itself as the data of each `output`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
-from flask import Response, jsonify
+from flask import Response, jsonify, request
 
-from homing.simulator import calls
+from homing.simulator import calls, stream_pages
 from homing.simulator.dialects.dialect import (
     Dialect,
     choose_model,
@@ -26,6 +28,7 @@ from homing.simulator.dialects.dialect import (
 from homing.simulator.instants import write_instant
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run, Status
+from homing.simulator.streams import STREAMING_MODEL, Piece
 from homing.simulator.webhooks import Delivery, Habits
 from jobs.ids import new_id
 
@@ -55,6 +58,7 @@ def create(provider: Provider) -> Dialect:
             ("POST", "/v1/models/<owner>/<name>/predictions", replicate.predict),
             ("POST", "/v1/deployments/<owner>/<name>/predictions", replicate.predict),
             ("GET", "/v1/predictions/<run_id>", replicate.read),
+            ("GET", "/v1/streams/<run_id>", replicate.listen),
             ("POST", "/v1/predictions/<run_id>/cancel", replicate.cancel),
             ("POST", "/v1/models/<owner>/<name>/versions/<version>/trainings", replicate.train),
             ("GET", "/v1/trainings/<run_id>", replicate.read),
@@ -94,6 +98,8 @@ class _Replicate:
         if not isinstance(named, str):
             return say_error(422, "invalid_input", "- version is required")
         model = choose_model(named.split(":")[0], default="video")
+        if body.get("stream") is True and model != STREAMING_MODEL:
+            return say_error(422, "invalid_input", "- the model does not stream")
         fields = fields_of(body["input"], default=_DEFAULTS)
         return self._submit(model, fields, asked={**body, "model": named, "path": "predictions"})
 
@@ -113,6 +119,12 @@ class _Replicate:
 
     def read(self, run_id: str) -> Response:
         return calls.read(self._provider, run_id, wording=self._wording)
+
+    def listen(self, run_id: str) -> Response:
+        """From after `Last-Event-ID`, where the simulator lets anybody resume."""
+        place = request.headers.get("Last-Event-ID") if self._provider.config.stream_resume else None
+        after = stream_pages.read_place((place or "0:0").rpartition(":")[2])
+        return stream_pages.listen(self._provider, run_id, wording=self._wording, write=_write, after=after)
 
     def cancel(self, run_id: str) -> Response:
         show = self._shown
@@ -138,6 +150,8 @@ class _Replicate:
     def describe(self, run: Run) -> dict[str, object]:
         asked, outcome = run.order.asked, run.outcome
         url = f"{self._provider.base_url}/{NAME}/v1/{asked['path']}/{run.id}"
+        stream = f"{self._provider.base_url}/{NAME}/v1/streams/{run.id}"
+        streams = {"stream": stream} if run.order.model == STREAMING_MODEL else {}
         output = (outcome.output or {}).get("text") if outcome else None
         return {
             "id": run.id,
@@ -150,7 +164,7 @@ class _Replicate:
             "logs": f"{int(run.progress(self._provider.clock.monotonic()) * 100)}%|",
             "metrics": {"predict_time": round(run.duration_s, 3)} if run.status.is_terminal else {},
             "data_removed": False,
-            "urls": {"get": url, "cancel": f"{url}/cancel"},
+            "urls": {"get": url, "cancel": f"{url}/cancel", **streams},
             "created_at": write_instant(run.submitted_at),
             "started_at": None if run.status is Status.QUEUED else write_instant(run.submitted_at),
             "completed_at": None if run.finished_at is None else write_instant(run.finished_at),
@@ -170,3 +184,17 @@ class _Replicate:
         habits = _LAST_RETRY_AFTER_A_MINUTE if status.is_terminal else _ONCE
         event_id = new_id("msg", at=self._provider.clock.now())
         return Delivery(event_id, run.id, status.value, url, body, seal=self._seal, habits=habits)
+
+
+def _write(run: Run, told: Iterator[Piece | None]) -> Iterator[str]:
+    began, last = int(run.submitted_at.timestamp()), 0
+    for piece in told:
+        if piece is None:
+            yield stream_pages.COMMENT
+        else:
+            last = piece.number
+            yield stream_pages.event("output", piece.text, event_id=f"{began}:{last}")
+    if run.outcome and run.outcome.error:
+        yield stream_pages.event("error", run.outcome.error["message"], event_id=f"{began}:{last + 1}")
+    reasons = {Status.FAILED: {"reason": "error"}, Status.CANCELED: {"reason": "canceled"}}
+    yield stream_pages.event("done", json.dumps(reasons.get(run.status, {})), event_id=f"{began}:{last + 2}")

@@ -227,3 +227,58 @@ def test_the_vendors_client_sends_a_lost_submit_again(config: SimulatorConfig) -
         submits = simulator.provider.ledger.snapshot()
     assert submits["runs_billed"] == 3
     assert {entry["key"] for entry in submits["submits"]} == {None}
+
+
+def a_streamed_response(client: OpenAI, **metadata: str) -> tuple[str, str, int]:
+    """A response of which a client heard the beginning: its id, what was heard, and how far."""
+    told = client.responses.create(
+        model="gpt", input="Tauben über Köln 🕊", background=True, stream=True, metadata={**SOON, **metadata}
+    )
+    heard, response_id, number = "", "", -1
+    with told:
+        for event in told:
+            number = event.sequence_number
+            if event.type == "response.created":
+                response_id = event.response.id
+            if event.type == "response.output_text.delta":
+                heard += event.delta
+            if number == 20:
+                break
+    return response_id, heard, number
+
+
+def test_the_vendors_client_hears_the_text_and_picks_it_up_where_it_left(client: OpenAI) -> None:
+    response_id, heard, number = a_streamed_response(client)
+
+    rest = list(client.responses.retrieve(response_id, stream=True, starting_after=number))
+
+    heard += "".join(event.delta for event in rest if event.type == "response.output_text.delta")
+    assert [event.sequence_number for event in rest] == list(range(21, 68))
+    assert rest[-1].type == "response.completed"
+    assert client.responses.retrieve(response_id).output_text == heard
+
+
+def test_the_vendors_client_puts_the_response_together_from_its_events(client: OpenAI) -> None:
+    response_id, _heard, _number = a_streamed_response(client)
+
+    with client.responses.stream(response_id=response_id) as told:
+        list(told)
+        put_together = told.get_final_response()
+
+    assert put_together.output_text == client.responses.retrieve(response_id).output_text
+
+
+@pytest.mark.parametrize("fail", ["out of ink", "incomplete"])
+def test_a_response_that_fails_ends_its_stream(client: OpenAI, fail: str) -> None:
+    response_id, _heard, _number = a_streamed_response(client, fail=fail)
+
+    *_others, last = client.responses.retrieve(response_id, stream=True)
+
+    assert last.type == ("response.incomplete" if fail == "incomplete" else "response.failed")
+
+
+def test_a_response_without_a_stream_cannot_be_listened_to(client: OpenAI) -> None:
+    response_id = client.responses.create(model="gpt", input="x", background=True).id
+
+    with pytest.raises(openai.BadRequestError, match="stream=true"):
+        client.responses.retrieve(response_id, stream=True)

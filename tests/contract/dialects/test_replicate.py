@@ -65,6 +65,31 @@ def test_a_training_completes(simulator: Running) -> None:
     assert done.output
 
 
+def test_the_vendors_client_hears_the_text_while_it_is_written(simulator: Running) -> None:
+    client = a_client(simulator)
+    fields = {"prompt": "Tauben über Köln 🕊", "duration_s": 0.5, "max_tokens": 30}
+
+    told = list(client.stream("homing/llm-stream", input=fields))
+
+    assert [str(event.event.value) for event in told] == ["output"] * 30 + ["done"]
+    (prediction,) = client.predictions.list()
+    assert "".join(map(str, told)) == prediction.output
+
+
+def test_the_vendors_client_hears_of_a_failure(simulator: Running) -> None:
+    told = a_client(simulator).stream(
+        "homing/llm-stream", input={"prompt": "x", "fail": "out of ink", "duration_s": 0.1}
+    )
+
+    with pytest.raises(RuntimeError, match="out of ink"):
+        list(told)
+
+
+def test_a_model_that_writes_no_text_has_no_stream(simulator: Running) -> None:
+    with pytest.raises(ReplicateError, match="does not stream"):
+        list(a_client(simulator).stream(MODEL, input=INPUT))
+
+
 def test_a_failure_carries_its_words(simulator: Running) -> None:
     with pytest.raises(ModelError) as caught:
         a_client(simulator).run(MODEL, input={**INPUT, "fail": "out of paint"})

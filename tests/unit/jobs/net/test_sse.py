@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.net.sse import Message, Parser, messages
+from jobs.net.sse import Message, MessageTooLarge, Parser, messages
 
 STREAM = (
     '\ufeff: hello\n\nevent: snapshot\ndata: {}\n\nid: 1\nevent: job.started\r\ndata: {"a":\ndata: "ü"}\r\n\r\n'
@@ -48,3 +48,17 @@ def test_an_id_that_is_none_is_left_out(line: str) -> None:
     (message,) = Parser().feed(f"{line}\ndata: x\n\n".encode())
 
     assert message.id is None
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
+def test_what_is_kept_of_one_message_is_bounded(sizes: list[int]) -> None:
+    chunks = [b"x" * size for size in (*sizes, *([40] * 10))]
+
+    with pytest.raises(MessageTooLarge):
+        list(messages(chunks, max_chars=100))
+
+
+def test_messages_one_after_the_other_may_be_more_than_the_bound() -> None:
+    parser = Parser(max_chars=20)
+
+    assert [message.data for _ in range(50) for message in parser.feed(b"data: 12345678\n\n")] == ["12345678"] * 50
