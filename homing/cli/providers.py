@@ -25,7 +25,16 @@ def list_providers(as_json: JsonFlag = False) -> None:
     if as_json:
         print_json(page)
         return
-    columns = ("name", "adapter", "backlog", "home by webhook", "home by poll", "spent this month", "paused since")
+    columns = (
+        "name",
+        "adapter",
+        "backlog",
+        "home by webhook",
+        "home by poll",
+        "spent this month",
+        "paused since",
+        "away since",
+    )
     print_table(columns, [_row(provider) for provider in page["data"]], empty="homing.toml names no provider")
 
 
@@ -91,4 +100,5 @@ def _row(provider: Document) -> list[str]:
         str(home_by.get("poll", 0)),
         f"{provider['spend']['month']:.2f} {provider['spend']['currency']}",
         cell(provider["paused_at"]),
+        cell((provider["outage"] or {}).get("since")),
     ]

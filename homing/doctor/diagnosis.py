@@ -82,6 +82,7 @@ def _heartbeat_remedy(facts: Facts, stale: list[str]) -> str:
 def _work(facts: Facts) -> Iterator[Finding]:
     if (found := facts.database) is None:
         return
+    yield from _outages(found)
     yield from _late_work(found)
     if found.reviews:
         yield _wrong(
@@ -110,6 +111,16 @@ def _work(facts: Facts) -> Iterator[Finding]:
     if found.parked:
         text = f"{found.parked} webhooks name a run nobody knows yet"
         yield Finding(Level.NOTE, text, "they expire quietly; many of them: does another system use this account?")
+
+
+def _outages(found: DatabaseFacts) -> Iterator[Finding]:
+    if found.outages:
+        names = ", ".join(f"{name} for {age_s:.0f} s" for name, age_s in sorted(found.outages.items()))
+        yield _wrong(
+            f"a provider is away: {names}",
+            "nothing to do but to see whether it is they or your network: `homing providers list --json` says what "
+            "its last answer was. It is asked once a minute at least, and its jobs wait without using up tries",
+        )
 
 
 def _late_work(found: DatabaseFacts) -> Iterator[Finding]:

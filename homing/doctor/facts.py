@@ -32,6 +32,7 @@ class DatabaseFacts:
         parked: webhooks that name a run nobody knows.
         overdue_leases: jobs whose worker let its lease run out long ago.
         paused: provider entries somebody has paused.
+        outages: provider entries that are away, and for how many seconds.
         failing_handlers: events that wait for another try, by handler.
     """
 
@@ -47,6 +48,7 @@ class DatabaseFacts:
     parked: int = 0
     overdue_leases: int = 0
     paused: tuple[str, ...] = ()
+    outages: Mapping[str, float] = field(default_factory=dict)
     failing_handlers: Mapping[str, int] = field(default_factory=dict)
 
 

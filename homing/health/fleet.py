@@ -15,7 +15,7 @@ from jobs.services.letter_growth import ALARM as LETTER_ALARM
 from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS
-from jobs.storage.tallies import oldest_due, oldest_unheard, oldest_unrelayed
+from jobs.storage.tallies import list_accounts, oldest_due, oldest_unheard, oldest_unrelayed
 from reconciler.heartbeats import Heartbeat, list_heartbeats
 from reconciler.schedule import expected_heartbeats
 from webhooks.incoming.schema import inbox_events
@@ -36,6 +36,7 @@ class FleetHealth:
         workers: By queue: seconds since a message last travelled through it; None = never.
         sweeps: By sweep: seconds since it last came to its end; None = never.
         oldest: By kind of work: seconds the longest due row has waited; None = none is due.
+        outages: By provider that is away: for how many seconds.
     """
 
     reasons: list[str] = field(default_factory=list)
@@ -43,6 +44,7 @@ class FleetHealth:
     workers: dict[str, float | None] = field(default_factory=dict)
     sweeps: dict[str, float | None] = field(default_factory=dict)
     oldest: dict[str, float | None] = field(default_factory=dict)
+    outages: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -54,6 +56,7 @@ class FleetHealth:
             "workers": self.workers,
             "sweeps": self.sweeps,
             "oldest": self.oldest,
+            "outages": self.outages,
         }
 
 
@@ -76,6 +79,7 @@ def examine(database: Database, *, redis_fault: Callable[[], str | None]) -> Fle
             _read_heartbeats(tx, health)
             _read_oldest(tx, health)
             _read_letters(tx, health)
+            _read_outages(tx, health)
     except Unavailable as error:
         health.reasons.append(error.detail)
     return health
@@ -114,6 +118,15 @@ def _read_oldest(tx: Transaction, health: FleetHealth) -> None:
         health.oldest[name] = age_s
         if age_s is not None and age_s > LATE.total_seconds():
             health.reasons.append(f"the oldest of {name} has waited for {format_duration(timedelta(seconds=age_s))}")
+
+
+def _read_outages(tx: Transaction, health: FleetHealth) -> None:
+    for name, account in sorted(list_accounts(tx).items()):
+        age_s = _age_s(tx.now, account["outage_at"])
+        if age_s is not None:
+            health.outages[name] = age_s
+            lasted = format_duration(_whole_seconds(timedelta(seconds=age_s)))
+            health.reasons.append(f"provider {name} has been away for {lasted}: {account['outage_reason']}")
 
 
 def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:

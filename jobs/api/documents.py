@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -142,6 +142,32 @@ class DeadLetter(Document):
     discarded_by: str | None
 
 
+class Redrive(Document):
+    """A redrive of many dead letters, and how far it has come."""
+
+    id: str
+    state: Annotated[str, Field(description="`running`, `done`, `canceled` or `failed`")]
+    filters: dict[str, str]
+    rate: str
+    total: Annotated[int, Field(description="Open letters that fitted when it was asked for")]
+    done: Annotated[int, Field(description="Letters that had their turn: redriven, noop and failed together")]
+    redriven: int
+    noop: Annotated[int, Field(description="There was nothing to do; `reasons` says why, and how often")]
+    failed: int
+    reasons: dict[str, int]
+    error: Annotated[str | None, Field(description="Why it failed as a whole")]
+    asked_by: str
+    created_at: AwareDatetime
+    finished_at: AwareDatetime | None
+
+
+class RedrivePage(Document):
+    """Redrives, newest first."""
+
+    data: list[Redrive]
+    next_cursor: str | None
+
+
 class Noop(Document):
     """Nothing was done, and why."""
 
@@ -201,6 +227,15 @@ class Spend(Document):
     exhausted: bool = Field(description="Nothing new is submitted until the budget begins anew")
 
 
+class Outage(Document):
+    """A provider that gives no usable answer."""
+
+    since: AwareDatetime = Field(description="Since when nothing but probes is sent")
+    reason: str = Field(description="What the last call before that came to")
+    probes: int = Field(description="How many were sent since")
+    next_probe_at: AwareDatetime = Field(description="No earlier")
+
+
 class Provider(Document):
     """An account at a provider. `home_by` counts your jobs that ended, by whose word it was."""
 
@@ -208,6 +243,7 @@ class Provider(Document):
     adapter: str
     paused_at: AwareDatetime | None
     blocked_until: AwareDatetime | None = Field(description="The provider asked for no requests until then")
+    outage: Outage | None = Field(description="Where it is away: it is left alone but for probes")
     backlog: int = Field(description="Open jobs")
     jobs: dict[JobState, int]
     home_by: dict[Source, int]

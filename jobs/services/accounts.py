@@ -74,9 +74,22 @@ def _document(
         "adapter": runtime.providers[name].config.adapter,
         "paused_at": _text(account, "paused_at"),
         "blocked_until": _text(account, "blocked_until"),
+        "outage": outage_document(account),
         "backlog": sum(counts.get(state, 0) for state in OPEN),
         "jobs": {str(state): counts.get(state, 0) for state in JobState},
         "home_by": {row["source"]: row["count"] for row in homes if row["provider"] == name},
+    }
+
+
+def outage_document(account: Row | None) -> Document | None:
+    """Since when a provider is away, and why it is thought to be; None where it is not."""
+    if account is None or account["outage_at"] is None:
+        return None
+    return {
+        "since": instants.to_text(account["outage_at"]),
+        "reason": account["outage_reason"] or "",
+        "probes": account["probes"],
+        "next_probe_at": instants.to_text(account["next_probe_at"]),
     }
 
 

@@ -73,10 +73,15 @@ def oldest_unrelayed(tx: Transaction) -> datetime | None:
 
 
 def oldest_due(tx: Transaction, kind: str) -> datetime | None:
-    """Since when the longest due work of a kind has waited; a paused or blocked account's may wait."""
+    """Since when the longest due work of a kind has waited; that of a paused, blocked or absent provider may wait."""
     due_at = jobs.c[DUE_COLUMNS[kind]]
     held = sa.select(provider_accounts.c.name).where(
-        sa.or_(provider_accounts.c.paused_at.is_not(None), provider_accounts.c.blocked_until > tx.now)
+        sa.or_(
+            provider_accounts.c.paused_at.is_not(None),
+            provider_accounts.c.blocked_until > tx.now,
+            provider_accounts.c.outage_at.is_not(None),
+            provider_accounts.c.pace_until > tx.now,
+        )
     )
     statement = sa.select(sa.func.min(due_at).label("due_at")).where(
         due_at.is_not(None), due_at <= tx.now, jobs.c.provider.not_in(held)
