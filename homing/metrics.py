@@ -22,14 +22,18 @@ from homing.redis_probe import RedisProbe
 from jobs import telemetry
 from jobs.broker import QUEUES
 from jobs.core.errors import Unavailable
+from jobs.services.letter_growth import ALARM as LETTER_ALARM
+from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.spend import list_spend
 from jobs.storage.tallies import (
     count_jobs,
+    count_letters_after,
     count_open_letters,
     count_reviews,
     count_transitions,
     homecomings,
+    list_accounts,
     oldest_unrelayed,
 )
 from reconciler.heartbeats import list_heartbeats
@@ -106,8 +110,12 @@ def _families(tx: Transaction) -> Iterator[Metric]:
     yield _counters("homing_transitions", "Applied steps", ("to_state", "source", "provider"), transitions)
     yield _counters("homing_home_by", "Jobs that ended", ("provider", "source"), homecomings(transitions))
     yield _gauges("homing_dead_letters", "Dead letters that wait for a decision", ("kind",), count_open_letters(tx))
+    yield _counters("homing_dead_letters_created", "Dead letters ever written", ("kind",), count_letters_after(tx))
+    surges = raised_since(tx, LETTER_ALARM) is not None
+    yield GaugeMetricFamily("homing_dead_letters_surging", "Whether they come faster than they should", value=surges)
     yield _gauges("homing_review", "Jobs that wait for a person", ("review_reason",), count_reviews(tx))
     yield _spent(tx)
+    yield _outages(tx)
     oldest_s = _age_s(tx.now, oldest_unrelayed(tx))
     yield GaugeMetricFamily("homing_outbox_oldest_seconds", "Age of the oldest event to relay", value=oldest_s)
     yield _heartbeats(tx)
@@ -144,6 +152,15 @@ def _spent(tx: Transaction) -> Metric:
     family = GaugeMetricFamily("homing_spend", words, labels=("provider", "currency"))
     for row in list_spend(tx):
         family.add_metric([row["provider"], row["currency"]], row["amount"])
+    return family
+
+
+def _outages(tx: Transaction) -> Metric:
+    family = GaugeMetricFamily(
+        "homing_provider_outage_seconds", "Since a provider is away; 0 while it answers", labels=("provider",)
+    )
+    for name, account in sorted(list_accounts(tx).items()):
+        family.add_metric([name], _age_s(tx.now, account["outage_at"]))
     return family
 
 

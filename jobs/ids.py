@@ -24,6 +24,12 @@ def new_id(prefix: str, *, at: datetime) -> str:
     return f"{prefix}_{_base32((milliseconds << 80) | secrets.randbits(80))}"
 
 
+def first_id(prefix: str, *, at: datetime) -> str:
+    """The smallest id that :func:`new_id` can make at an instant: ids that sort before it are older."""
+    milliseconds = int(at.timestamp() * 1000) & ((1 << 48) - 1)
+    return f"{prefix}_{_base32(milliseconds << 80)}"
+
+
 def new_token() -> str:
     """An unguessable, URL-safe token of 32 characters (callback URLs, idempotency keys, leases)."""
     return secrets.token_urlsafe(_TOKEN_BYTES)

@@ -14,8 +14,10 @@ from reconciler.sweeps.extra_runs import ExtraRuns
 from reconciler.sweeps.handlers import Handlers
 from reconciler.sweeps.inbox import Inbox
 from reconciler.sweeps.learning import Learning
+from reconciler.sweeps.letters import Letters
 from reconciler.sweeps.outbox import Outbox
 from reconciler.sweeps.polls import Polls
+from reconciler.sweeps.redrives import Redrives
 from reconciler.sweeps.streams import Streams
 from reconciler.sweeps.submits import Submits
 
@@ -42,4 +44,6 @@ def build_sweeps(
         "outbox": Outbox(),
         "handlers": Handlers(),
         "learning": Learning(),
+        "letters": Letters(),
+        "redrives": Redrives(),
     }

@@ -58,12 +58,12 @@ TICKS: tuple[Tick, ...] = (
     Tick(
         "due",
         _EACH_SECOND,
-        ("submits", "polls", "cancels", "extra_runs", "alarms", "artifacts", "streams", "deliveries"),
+        ("submits", "polls", "cancels", "extra_runs", "alarms", "artifacts", "streams", "deliveries", "redrives"),
     ),
     Tick("inbox", _NOW_AND_THEN, ("inbox",)),
     Tick("outbox", _NOW_AND_THEN, ("outbox",)),
     Tick("handlers", _NOW_AND_THEN, ("handlers",)),
-    Tick("learning", _AT_LEISURE, ("learning",)),
+    Tick("learning", _AT_LEISURE, ("learning", "letters")),
 )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from homing.cli.arguments import JsonFlag
+from homing.cli.bulk_redrive import redrive_many
 from homing.cli.connect import connect
 from homing.screen import Document, cell, print_fields, print_json, print_table
 
@@ -20,19 +21,31 @@ MaybeLetterId = Annotated[str | None, typer.Argument(help="One dead letter, dl_â
 All = Annotated[bool, typer.Option("--all", help="All open ones that fit the filters.")]
 Kind = Annotated[str | None, typer.Option(help="Only of this kind, like inbox or handler.")]
 Job = Annotated[str | None, typer.Option(help="Only of this job.")]
+Provider = Annotated[str | None, typer.Option(help="Only of this provider entry, or of its jobs.")]
+Endpoint = Annotated[str | None, typer.Option(help="Only deliveries to this endpoint.")]
+Reason = Annotated[str | None, typer.Option(help="Only where the reason has this in it.")]
+Since = Annotated[str | None, typer.Option(help="RFC 3339: only what last failed then or later.")]
+Until = Annotated[str | None, typer.Option(help="RFC 3339: only what last failed before.")]
 
 
 @app.command("list")
-def list_letters(
+def list_letters(  # noqa: PLR0913, PLR0917 - options, each by its name
     kind: Kind = None,
     job: Job = None,
+    provider: Provider = None,
+    endpoint: Endpoint = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
     closed: Annotated[bool, typer.Option("--closed", help="Also those somebody has dealt with.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Letters on a page.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List dead letters, newest first."""
-    filters = {"kind": kind, "job": job, "open": None if closed else "true", "limit": limit, "cursor": cursor}
+    fit = {"kind": kind, "job": job, "provider": provider, "endpoint": endpoint, "reason": reason}
+    place = {"limit": limit, "cursor": cursor}
+    filters = {**fit, "since": since, "until": until, "open": None if closed else "true", **place}
     with connect() as client:
         page = client.get(_PATH, filters)
     if as_json:
@@ -55,15 +68,32 @@ def show(letter: LetterId, as_json: JsonFlag = False) -> None:
 
 
 @app.command()
-def redrive(
+def redrive(  # noqa: PLR0913, PLR0917 - options, each by its name
     letter: MaybeLetterId = None,
     everything: All = False,
     kind: Kind = None,
     job: Job = None,
+    provider: Provider = None,
+    endpoint: Endpoint = None,
+    reason: Reason = None,
+    since: Since = None,
+    until: Until = None,
+    rate: Annotated[str, typer.Option(help="With --all: letters at most, like 10/s or 60/m.")] = "10/s",
+    wait: Annotated[bool, typer.Option(help="With --all: stay until it is done; it goes on without you.")] = True,
     as_json: JsonFlag = False,
 ) -> None:
-    """Try again: one, or --all that fit the filters."""
-    _settle("redrive", letter, everything=everything, filters={"kind": kind, "job": job}, as_json=as_json)
+    """Try again: one, or --all that fit the filters, at a rate."""
+    if not everything:
+        _settle("redrive", letter, everything=False, filters={}, as_json=as_json)
+        return
+    _name_one_or_all(letter, everything=True)
+    fit = {"kind": kind, "job": job, "provider": provider, "endpoint": endpoint, "reason": reason}
+    body = {name: value for name, value in {**fit, "since": since, "until": until}.items() if value is not None}
+    with connect() as client:
+        document = redrive_many(client, {**body, "rate": rate}, wait=wait, tell=None if as_json else print)
+    if as_json:
+        print_json(document)
+    raise typer.Exit(1 if document["state"] in ("failed", "canceled") or document["failed"] else 0)
 
 
 @app.command()
@@ -81,8 +111,7 @@ def discard(
 def _settle(
     action: str, letter: str | None, *, everything: bool, filters: dict[str, str | None], as_json: bool
 ) -> None:
-    if everything == (letter is not None):
-        raise typer.BadParameter("name one dead letter, or say --all", param_hint="LETTER")
+    _name_one_or_all(letter, everything=everything)
     with connect() as client:
         letters = [letter] if letter else [each["id"] for each in client.pages(_PATH, {**filters, "open": "true"})]
         answers = [{"id": each, **client.post(_path(each, action))} for each in letters]
@@ -93,6 +122,11 @@ def _settle(
         print(_sentence(action, answer))
     if not answers:
         print("no dead letters")
+
+
+def _name_one_or_all(letter: str | None, *, everything: bool) -> None:
+    if everything == (letter is not None):
+        raise typer.BadParameter("name one dead letter, or say --all", param_hint="LETTER")
 
 
 def _sentence(action: str, answer: Document) -> str:

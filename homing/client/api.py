@@ -60,6 +60,11 @@ class ApiClient:
         """Send a job. A lost answer is asked for again: with the same key there is still one job."""
         return self._retrying(_TRIES)(self._ask, "POST", "/v1/jobs", json=body, headers={"Idempotency-Key": key})
 
+    def begin_redrive(self, body: Document, *, key: str) -> Document:
+        """Redrive every open dead letter that fits. A lost answer is asked for again, as for a job."""
+        headers = {"Idempotency-Key": key}
+        return self._retrying(_TRIES)(self._ask, "POST", "/v1/dead-letters/redrive", json=body, headers=headers)
+
     def pages(self, path: str, params: Params | None = None) -> Iterator[Document]:
         """Yield every entry of a list, page by page."""
         cursor: str | None = None

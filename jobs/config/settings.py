@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from jobs.config.urls import check_database_url, check_redis_url, check_store_url, check_web_url
 from jobs.core.durations import parse_size
+from jobs.core.growth import GrowthRule, parse_growth
 
 PREFIX = "HOMING_"
 #: Read by the command line, which talks to a fleet from outside; no setting of a fleet.
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
         allow_private_addresses: lifts the address guard as a whole; development only.
         webhook_max_bytes: largest webhook body, as read and as decoded.
         require_idempotency_key: `POST /v1/jobs` without a key is refused.
+        dead_letter_alarm: so many new dead letters within such a time are an alarm.
         heartbeat_url: pinged after each good sweep, by whatever watches from outside.
         flower_basic_auth: `user:password`; none: generated where the fleet is started.
         env: `production` refuses insecure defaults.
@@ -92,6 +94,7 @@ class Settings(BaseSettings):
     allow_private_addresses: bool = False
     webhook_max_bytes: Annotated[int, BeforeValidator(parse_size), Field(gt=0)] = 5 * 2**20
     require_idempotency_key: bool = False
+    dead_letter_alarm: Annotated[GrowthRule, NoDecode, BeforeValidator(parse_growth)] = GrowthRule()
     heartbeat_url: Annotated[str, AfterValidator(check_web_url)] | None = Field(None, repr=False)
     flower_basic_auth: Annotated[SecretStr, AfterValidator(_check_basic_auth)] | None = None
     env: Literal["development", "production"] = "development"

@@ -19,12 +19,23 @@ from jobs.services.runtime import Runtime
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.letter_decisions import get_letter, mark_discarded, mark_redriven
-from jobs.storage.listing import LetterFilter, list_dead_letters
+from jobs.storage.letter_filter import LetterFilter
+from jobs.storage.listing import list_dead_letters
 from jobs.telemetry import span
 
 _log = structlog.get_logger(__name__)
 
-__all__ = ["Decided", "LetterFilter", "discard", "read_letter", "read_letters", "redrive"]
+__all__ = [
+    "Decided",
+    "LetterFilter",
+    "act",
+    "discard",
+    "read_letter",
+    "read_letters",
+    "redrive",
+    "ring",
+    "sees_fleet",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def read_letters(
         rows = list_dead_letters(
             tx,
             tenant=principal.tenant,
-            with_fleet=_sees_fleet(principal),
+            with_fleet=sees_fleet(principal),
             wanted=wanted,
             before=before,
             limit=limit + 1,
@@ -79,14 +90,20 @@ def redrive(runtime: Runtime, principal: Principal, letter_id: str) -> Decided:
     """
     with span("redrive", clock=runtime.clock), runtime.database.write() as tx:
         letter = _letter(tx, principal, letter_id, locked=True)
-        why_not = _closed(letter) or _redrive(runtime, tx, letter)
-        if why_not is None:
-            mark_redriven(tx, letter_id, by=principal.key_id)
+        why_not = act(runtime, tx, letter, by=principal.key_id)
         after = dead_letter_document(_letter(tx, principal, letter_id))
     _log.info("redrive", letter=letter_id, kind=letter["kind"], by=principal.key_id, why_not=why_not)
     if why_not is None:
-        _ring(runtime, letter)
+        ring(runtime, letter)
     return Decided(after, why_not)
+
+
+def act(runtime: Runtime, tx: Transaction, letter: Row, *, by: str) -> str | None:
+    """Makes the thing of a locked letter due again, once; returns why there was nothing to do, or None."""
+    why_not = _closed(letter) or _redrive(runtime, tx, letter)
+    if why_not is None:
+        mark_redriven(tx, letter["id"], by=by)
+    return why_not
 
 
 def discard(runtime: Runtime, principal: Principal, letter_id: str) -> Decided:
@@ -117,7 +134,7 @@ def _undo(tx: Transaction, letter: Row) -> None:
         discarder(tx, letter)
 
 
-def _ring(runtime: Runtime, letter: Row) -> None:
+def ring(runtime: Runtime, letter: Row) -> None:
     """Only speed: each of these is a due row that a sweep finds within seconds."""
     if letter["kind"] == "submit":
         runtime.broker.publish(SUBMIT, letter["job_id"])
@@ -134,8 +151,9 @@ def _closed(letter: Row) -> str | None:
 
 
 def _letter(tx: Transaction, principal: Principal, letter_id: str, *, locked: bool = False) -> Row:
-    return get_letter(tx, letter_id, tenant=principal.tenant, with_fleet=_sees_fleet(principal), locked=locked)
+    return get_letter(tx, letter_id, tenant=principal.tenant, with_fleet=sees_fleet(principal), locked=locked)
 
 
-def _sees_fleet(principal: Principal) -> bool:
+def sees_fleet(principal: Principal) -> bool:
+    """Whether letters that belong to no tenant are this reader's too."""
     return principal.role.includes(Role.ADMIN)

@@ -27,11 +27,25 @@ def dead_letter(  # noqa: PLR0913 - a letter is its facts, each named at the cal
     job_id: str | None = None,
     evidence: Mapping[str, Any] | None = None,
     first_failed_at: datetime | None = None,
+    counts_all: bool = False,
 ) -> str:
     """Writes a dead letter, or adds to the open one of the same (kind, ref).
 
     Celery can report one failure twice, so this is an upsert: one open letter per thing, one
-    ``dead_letter.created`` per letter.
+    ``dead_letter.created`` per letter. What was redriven and failed again keeps the count of its attempts and the
+    instant of its first failure.
+
+    Args:
+        tx: The open transaction.
+        kind: Of the failing thing.
+        ref: Its name among those of its kind.
+        reason: Why nobody will try again by himself.
+        attempts: How often it was tried.
+        tenant: Whose it is; None: an admin's to see.
+        job_id: The job it is about.
+        evidence: Further facts.
+        first_failed_at: When that began; now where absent.
+        counts_all: Whether ``attempts`` also counts those before a redrive.
 
     Returns:
         The letter's id.
@@ -41,6 +55,10 @@ def dead_letter(  # noqa: PLR0913 - a letter is its facts, each named at the cal
         changes = {"last_failed_at": tx.now, "attempts": max(attempts, known["attempts"]), "reason": reason}
         tx.execute(sa.update(dead_letters).where(dead_letters.c.id == known["id"]).values(changes))
         return str(known["id"])
+    before = _find_redriven(tx, kind, ref)
+    if before is not None:
+        attempts = max(attempts, before["attempts"]) if counts_all else attempts + before["attempts"]
+        first_failed_at = min(first_failed_at or tx.now, before["first_failed_at"])
     row = {
         "id": new_id("dl", at=tx.now),
         "tenant": tenant,
@@ -62,6 +80,12 @@ def find_open(tx: Transaction, kind: str, ref: str) -> Row | None:
     """The letter of a thing that still waits for a decision."""
     statement = sa.select(dead_letters).where(dead_letters.c.kind == kind, dead_letters.c.ref == ref, is_open())
     return tx.row(statement)
+
+
+def _find_redriven(tx: Transaction, kind: str, ref: str) -> Row | None:
+    """The letter of a thing that was redriven last."""
+    mine = (dead_letters.c.kind == kind, dead_letters.c.ref == ref, dead_letters.c.redriven_at.is_not(None))
+    return tx.row(sa.select(dead_letters).where(*mine).order_by(dead_letters.c.id.desc()).limit(1))
 
 
 def add_to_reason(tx: Transaction, kind: str, ref: str, words: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobs.storage.database import Transaction
-from jobs.storage.dead_letters import is_open
+from jobs.storage.letter_filter import LetterFilter, conditions_of
 from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox
 
 
@@ -30,15 +30,6 @@ class JobFilter:
     review_reason: str | None = None
     created_after: datetime | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LetterFilter:
-    """Which dead letters: each filter that is set must hold."""
-
-    kind: str | None = None
-    job_id: str | None = None
-    is_open: bool | None = None
 
 
 def list_jobs(
@@ -98,7 +89,7 @@ def list_dead_letters(
 ) -> list[dict[str, Any]]:
     """Dead letters, newest first."""
     columns = dead_letters.c
-    conditions = [owned_by(columns.tenant, tenant, with_fleet), *_letter_conditions(wanted)]
+    conditions = [owned_by(columns.tenant, tenant, with_fleet), *conditions_of(wanted)]
     if before is not None:
         conditions.append(columns.id < before)
     return tx.rows(sa.select(dead_letters).where(*conditions).order_by(columns.id.desc()).limit(limit))
@@ -138,18 +129,6 @@ def _job_conditions(tx: Transaction, wanted: JobFilter) -> list[sa.ColumnElement
     if wanted.created_after is not None:
         conditions.append(columns.created_at > wanted.created_after)
     return conditions + [_has_metadata(tx, key, value) for key, value in wanted.metadata.items()]
-
-
-def _letter_conditions(wanted: LetterFilter) -> list[sa.ColumnElement[bool]]:
-    columns = dead_letters.c
-    conditions = [
-        columns[name] == value
-        for name, value in (("kind", wanted.kind), ("job_id", wanted.job_id))
-        if value is not None
-    ]
-    if wanted.is_open is not None:
-        conditions.append(is_open() if wanted.is_open else ~is_open())
-    return conditions
 
 
 def _has_metadata(tx: Transaction, key: str, value: str) -> sa.ColumnElement[bool]:

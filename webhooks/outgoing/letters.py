@@ -27,6 +27,7 @@ def write_letter(tx: Transaction, delivery: Mapping[str, Any], *, reason: str) -
         job_id=delivery["job_id"],
         evidence=evidence,
         first_failed_at=delivery["first_failed_at"],
+        counts_all=True,
     )
 
 

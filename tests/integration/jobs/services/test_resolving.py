@@ -17,7 +17,8 @@ from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Database
 from jobs.storage.history import list_transitions
 from jobs.storage.jobs import get_job, lease_jobs, update_bookkeeping
-from jobs.storage.listing import LetterFilter, list_dead_letters, list_events
+from jobs.storage.letter_filter import LetterFilter
+from jobs.storage.listing import list_dead_letters, list_events
 from tests.factories import TENANT, T, new_job, seen
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.runtime import a_runtime
