@@ -96,11 +96,11 @@ def _step(draft: _Draft, seen: Observation) -> Step | None:
     before, after = draft.job.state, next_state(draft.job.state, seen.state)
     draft.changes["state"] = after
     draft.events.append(STATE_EVENTS[after])
-    draft.job = replace(draft.job, state=after)
     if after is JobState.RUNNING:
+        draft.job = replace(draft.job, state=after)
         draft.changes["started_at"] = seen.at
     else:
-        _end(draft, seen)
+        _end(draft, seen, after)
     return Step(before, after, applied=True, reason=seen.reason)
 
 
@@ -128,8 +128,9 @@ def _learn_cost(draft: _Draft, seen: Observation) -> None:
         draft.changes["cost"] = seen.cost
 
 
-def _end(draft: _Draft, seen: Observation) -> None:
-    draft.job = replace(draft.job, ended_by=seen.source)
+def _end(draft: _Draft, seen: Observation, state: JobState) -> None:
+    cost = draft.job.cost if seen.cost is None else seen.cost
+    draft.job = replace(draft.job, state=state, ended_by=seen.source, cost=cost)
     error = {"code": seen.error.code, "message": seen.error.message} if seen.error else None
     draft.changes |= {
         "ended_by": seen.source,
@@ -141,7 +142,8 @@ def _end(draft: _Draft, seen: Observation) -> None:
         draft.changes["outcome"] = None  # what it held is where it belongs now, and the links were kept before
     else:
         draft.changes["links"] = [_link(link) for link in seen.links]
-    _learn_cost(draft, seen)
+    if seen.cost is not None:
+        draft.changes["cost"] = seen.cost
 
 
 def _link(link: object) -> dict[str, object]:

@@ -22,7 +22,8 @@ def as_finished(seen: Observation, finish: Finish | None) -> Observation:
     """The observation as the provider's ``finish`` has it taken."""
     if seen.state is not JobState.SUCCEEDED or seen.source not in PROVIDER_SOURCES or seen.collected:
         return seen
-    seen = replace(seen, output=without_queries(seen.output, seen.links))
+    if seen.links:
+        seen = replace(seen, output=without_queries(seen.output, seen.links))
     if finish is not Finish.ON_ARTIFACTS:
         return seen
     if seen.links:

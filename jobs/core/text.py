@@ -52,6 +52,18 @@ def decode_json(raw: bytes, *, max_depth: int = 64) -> object:
         raise Unusable("nested too deeply") from None
 
 
+def decode_clean_json(raw: bytes, *, max_depth: int = 64) -> object:
+    """Read JSON as `decode_json`, and clean it.
+
+    What no database stores can only have been spelled as an escape: without one there is nothing to clean.
+
+    Raises:
+        Unusable: as `decode_json`.
+    """
+    value = decode_json(raw, max_depth=max_depth)
+    return clean(value) if rb"\u" in raw else value
+
+
 def clean(value: T) -> T:
     """Return the value with U+0000 and lone surrogates as U+FFFD, in every text, keys included.
 

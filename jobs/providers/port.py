@@ -203,7 +203,7 @@ class Provider(Protocol):
         ...
 
     def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:
-        """Reads an incoming event's parsed body. Pure.
+        """Reads an incoming event's parsed body, whose text any database can store. Pure.
 
         Raises:
             Unusable: The body has not the shape of this provider's events.

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from jobs.core.errors import NotFound
 from jobs.ids import new_id, new_token
-from jobs.storage.bulk import update_rows
+from jobs.storage.bulk import select_rows, update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import job_attempts
@@ -128,9 +128,9 @@ def raise_costs(tx: Transaction, charges: Sequence[Charge]) -> list[Charge]:
 
 
 def _known_costs(tx: Transaction, job_ids: Iterable[str]) -> dict[tuple[str, int], float | None]:
-    columns = job_attempts.c
-    statement = sa.select(columns.job_id, columns.number, columns.cost).where(columns.job_id.in_(sorted(job_ids)))
-    return {(row["job_id"], row["number"]): row["cost"] for row in tx.rows(statement)}
+    columns = (job_attempts.c.job_id, job_attempts.c.number, job_attempts.c.cost)
+    rows = select_rows(tx, columns, job_attempts.c.job_id, job_ids)
+    return {(row["job_id"], row["number"]): row["cost"] for row in rows}
 
 
 def list_run_owners(tx: Transaction, runs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int]]:
@@ -143,16 +143,27 @@ def list_run_owners(tx: Transaction, runs: Iterable[tuple[str, str]]) -> dict[tu
     Returns:
         Job id and attempt number by run; runs nobody owns are missing.
     """
+    return _list_owners(tx, job_attempts.c.provider_job_id, runs)
+
+
+def list_token_owners(tx: Transaction, tokens: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, int]]:
+    """The attempts that some callback tokens name, as :func:`list_run_owners`."""
+    return _list_owners(tx, job_attempts.c.token, tokens)
+
+
+def _list_owners(
+    tx: Transaction, key: sa.Column[Any], named: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, int]]:
     wanted: dict[str, set[str]] = {}
-    for provider, run in runs:
-        wanted.setdefault(provider, set()).add(run)
-    columns = (job_attempts.c.provider_job_id, job_attempts.c.job_id, job_attempts.c.number)
-    owners: dict[tuple[str, str], tuple[str, int]] = {}
-    for provider, ids in wanted.items():
-        owned = job_attempts.c.provider_job_id.in_(sorted(ids))
-        for row in tx.rows(sa.select(*columns).where(job_attempts.c.provider == provider, owned)):
-            owners[provider, row["provider_job_id"]] = (row["job_id"], row["number"])
-    return owners
+    for provider, name in named:
+        wanted.setdefault(provider, set()).add(name)
+    return {
+        (provider, row[key.name]): (row["job_id"], row["number"])
+        for provider, names in wanted.items()
+        for row in select_rows(
+            tx, (key, job_attempts.c.job_id, job_attempts.c.number), key, names, of_provider=provider
+        )
+    }
 
 
 def _one(tx: Transaction, *conditions: sa.ColumnElement[bool]) -> Row | None:

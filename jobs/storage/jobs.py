@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import sqlalchemy as sa
 
 from jobs.core.errors import NotFound, Stale
-from jobs.storage.bulk import update_rows
+from jobs.storage.bulk import select_rows, update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.schema import jobs
 
@@ -63,9 +63,12 @@ def lock_jobs(tx: Transaction, job_ids: Iterable[str]) -> dict[str, Row]:
 
     On SQLite the writer lock is held already; on PostgreSQL the rows are locked until the transaction ends.
     """
-    wanted = sorted(set(job_ids))
-    statement = sa.select(jobs).where(jobs.c.id.in_(wanted)).order_by(jobs.c.id).with_for_update()
-    return {row["id"]: row for row in tx.rows(statement)}
+    return {row["id"]: row for row in select_rows(tx, tuple(jobs.c), jobs.c.id, job_ids, lock=True)}
+
+
+def list_tenants(tx: Transaction, job_ids: Iterable[str]) -> dict[str, str]:
+    """Whose some jobs are."""
+    return {row["id"]: row["tenant"] for row in select_rows(tx, (jobs.c.id, jobs.c.tenant), jobs.c.id, job_ids)}
 
 
 def lock_job(tx: Transaction, job_id: str) -> Row:

@@ -16,14 +16,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobs.core.errors import Stale
-from jobs.storage.bulk import update_rows
+from jobs.storage.bulk import select_rows, update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.metadata import Instant
 from webhooks.incoming.schema import InboxStatus, inbox_events
 
 #: A batch takes well under a second; a worker that hangs on a lock gives up before this.
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=15)
 
 _table = inbox_events.c
 _SIZE = sa.func.length(_table.raw).label("size_bytes")
@@ -113,8 +113,7 @@ def _lease_end(now: datetime) -> sa.ColumnElement[datetime]:
 
 def load_raw(tx: Transaction, event_ids: Sequence[str]) -> dict[str, bytes]:
     """The bodies of some rows."""
-    statement = sa.select(_table.id, _table.raw).where(_table.id.in_(event_ids))
-    return {row.id: bytes(row.raw) for row in tx.execute(statement)}
+    return {row["id"]: bytes(row["raw"]) for row in select_rows(tx, (_table.id, _table.raw), _table.id, event_ids)}
 
 
 def settle(tx: Transaction, settlements: Sequence[Settlement], *, token: str) -> None:

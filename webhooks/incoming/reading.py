@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jobs.core.errors import Unusable
 from jobs.core.observations import Json
-from jobs.core.text import clean, decode_json
+from jobs.core.text import decode_clean_json
 from jobs.providers.port import Provider, Report, WebhookReport
 from webhooks.incoming.body import decode_body
 from webhooks.incoming.schema import InboxStatus
@@ -67,14 +67,14 @@ def read_event(adapter: Provider, raw: bytes, headers: Mapping[str, str], *, lim
         body = decode_body(raw, headers, limit_bytes=limit_bytes)
         if adapter.capabilities.receives_only:
             return _read_notice(adapter, body, headers)
-        return _read(adapter, decode_json(body), headers)
+        # The escaped U+0000 and the half surrogate stay in the stored bytes; what is applied has U+FFFD instead.
+        return _read(adapter, decode_clean_json(body), headers)
     except Unusable as error:
         return Reading(InboxStatus.QUARANTINED, error.reason)
 
 
 def _read(adapter: Provider, body: object, headers: Mapping[str, str]) -> Reading:
-    # The escaped U+0000 and the half surrogate stay in the stored bytes; what is applied has U+FFFD instead.
-    said = _said(adapter, clean(body), headers)
+    said = _said(adapter, body, headers)
     delivery_id = said.delivery_id if _is_text(said.delivery_id, _MAX_DELIVERY_ID_CHARS) else None
     if said.report is None:
         return Reading(InboxStatus.IGNORED, said.ignored_because or "of no interest", delivery_id=delivery_id)
@@ -96,10 +96,10 @@ def _read_notice(adapter: Provider, body: bytes, headers: Mapping[str, str]) -> 
 def json_or_none(body: bytes) -> Json:
     """The JSON object or list that a body is; None where it is a form, a text or anything else."""
     try:
-        value = decode_json(body)
+        value = decode_clean_json(body)
     except Unusable:
         return None
-    return clean(value) if isinstance(value, dict | list) else None
+    return value if isinstance(value, dict | list) else None
 
 
 def _said(adapter: Provider, body: Json | object, headers: Mapping[str, str]) -> WebhookReport:

@@ -25,12 +25,14 @@ class Work:
     Attributes:
         row: As claimed, without its body.
         reading: What the body says; None where this process does not know the provider.
+        claim: Whose event it says it is; None where that does not matter.
         is_hint: Whether it, or any event of its provider, only says "look".
         body: Decoded, where it will be handed on.
     """
 
     row: Mapping[str, Any]
     reading: Reading | None
+    claim: Claim | None = None
     is_hint: bool = False
     body: bytes = b""
 
@@ -38,13 +40,6 @@ class Work:
     def id(self) -> str:
         """The event's id."""
         return str(self.row["id"])
-
-    @property
-    def claim(self) -> Claim | None:
-        """Whose event it says it is; None where that does not matter."""
-        if self.reading is None or self.reading.status is not InboxStatus.ACCEPTED or self.is_notice:
-            return None
-        return Claim(self.row["provider"], self.reading.provider_job_id, self.row["token"])
 
     @property
     def is_notice(self) -> bool:
@@ -65,7 +60,13 @@ def read_work(runtime: Runtime, row: Mapping[str, Any], raw: bytes) -> Work:
         reading = Reading(InboxStatus.QUARANTINED, error.detail)
     is_hint = entry.adapter.capabilities.webhook_is_hint or reading.is_hint or _is_unbound(row["scheme"])
     body = decode_body(raw, row["headers"], limit_bytes=limit_bytes) if reading.is_notice else b""
-    return Work(row, reading, is_hint, body)
+    return Work(row, reading, _claim(row, reading), is_hint, body)
+
+
+def _claim(row: Mapping[str, Any], reading: Reading) -> Claim | None:
+    if reading.status is not InboxStatus.ACCEPTED or reading.is_notice:
+        return None
+    return Claim(row["provider"], reading.provider_job_id, row["token"])
 
 
 def _is_unbound(scheme: str) -> bool:

@@ -11,7 +11,6 @@ from jobs.core.errors import JobsError, Permanent, Transient, UnknownOutcome, Un
 from jobs.core.observations import Json
 from jobs.core.states import JobState, is_terminal
 from jobs.core.templates import Values
-from jobs.core.text import clean
 from jobs.net.http import Answer, HttpClient, NoAnswer
 from jobs.providers import answers
 from jobs.providers.declarative.requests import Prepared, Requests, header_value
@@ -199,16 +198,15 @@ class DeclarativeProvider:
             raise Unusable("an event is a JSON object")
         if webhook is None:
             return WebhookReport(None, ignored_because="no webhook of this provider is described")
-        event = clean(dict(body))
-        delivery_id = run_id(webhook.delivery_id, event) if webhook.delivery_id else None
-        if webhook.only_if is not None and not webhook.only_if.is_true(event):
+        delivery_id = run_id(webhook.delivery_id, body) if webhook.delivery_id else None
+        if webhook.only_if is not None and not webhook.only_if.is_true(body):
             return WebhookReport(None, delivery_id, ignored_because="of no interest by only_if")
-        run, token = run_id(webhook.job_id, event), run_id(webhook.token, event) if webhook.token else None
+        run, token = run_id(webhook.job_id, body), run_id(webhook.token, body) if webhook.token else None
         if run is None:
             return WebhookReport(None, delivery_id, ignored_because="names no job")
-        if word_of(webhook.run, event) is None:
+        if word_of(webhook.run, body) is None:
             return WebhookReport(None, delivery_id, ignored_because="names no status")
-        report = read_run(webhook.run, event, run=run, artifacts=self._mapping.artifacts, now=self._clock.now())
+        report = read_run(webhook.run, body, run=run, artifacts=self._mapping.artifacts, now=self._clock.now())
         return WebhookReport(report, delivery_id, token=token, is_hint=self._lacks_its_result(report))
 
     def _lacks_its_result(self, report: Report) -> bool:
