@@ -1,0 +1,373 @@
+"""A provider is away: one alarm, few calls, nobody's tries used up, and everything home once it is back."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+
+from jobs.clock import FakeClock
+from jobs.core.breaker import FAILED_IN_A_ROW, PROBE_CAP
+from jobs.core.errors import Transient, UnknownOutcome
+from jobs.core.policy import Policy
+from jobs.providers.answers import AWAY, DECLINED
+from jobs.services import outages, pacing
+from jobs.services.canceling import request_cancel
+from jobs.services.claims import claim_due
+from jobs.services.polling import poll_job
+from jobs.services.work import MAX_TRIES
+from jobs.storage.accounts import find_account, lock_account, update_account
+from jobs.storage.database import Database
+from jobs.storage.schema import jobs as jobs_table
+from jobs.storage.schema import outbox, provider_accounts
+from tests.factories import PROVIDER
+from tests.fakes.provider import Effect, raises
+from tests.fakes.stage import Row, Stage, a_stage
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+GATEWAY = raises(Transient("answered: HTTP 502", slug=AWAY))
+BLIP = raises(Transient("not an answer"))
+
+
+@pytest.fixture
+def stage(database: Database, clock: FakeClock) -> Stage:
+    return a_stage(database, clock, others={"calm": Policy()})
+
+
+def go_away(stage: Stage, effect: Effect = GATEWAY) -> None:
+    for method in ("submit", "status", "cancel", "find"):
+        stage.provider.always(method, effect)
+
+
+def come_back(stage: Stage) -> None:
+    for method in ("submit", "status", "cancel", "find"):
+        stage.provider.heal(method)
+
+
+def account(stage: Stage) -> Row:
+    with stage.database.read() as tx:
+        return find_account(tx, PROVIDER)
+
+
+def alarms(stage: Stage) -> list[str]:
+    return [row["type"] for row in stage.rows(outbox) if row["type"].startswith("provider.")]
+
+
+def open_breaker(stage: Stage, jobs: int = 6) -> list[str]:
+    """Running jobs, whose provider has gone away."""
+    running = [stage.running_job()[0] for _ in range(jobs)]
+    go_away(stage)
+    for job_id in running[:5]:
+        stage.poll(job_id)
+    assert outages.is_away(account(stage))
+    stage.provider.calls.clear()
+    return running
+
+
+def pass_time(stage: Stage, span: timedelta, *, every: timedelta = 20 * SECOND) -> None:
+    """Sweeps, but not each second: hours of an outage are long."""
+    end = stage.clock.now() + span
+    while stage.clock.now() < end:
+        stage.sweep()
+        stage.clock.advance(every)
+
+
+def wait_for_probe(stage: Stage) -> None:
+    at: datetime = account(stage)["next_probe_at"]
+    stage.clock.advance(max(at - stage.clock.now(), timedelta(0)))
+
+
+# It opens -------------------------------------------------------------------------------------------------
+
+
+def test_after_some_calls_in_a_row_that_met_nobody_no_call_leaves_and_one_alarm_is_given(stage: Stage) -> None:
+    running = open_breaker(stage)
+    new = stage.new_job()
+    request_cancel(stage.runtime, running[0])
+    stage.write(running[1], next_poll_at=stage.clock.now())
+
+    done = [claim_due(stage.runtime, kind, 10) for kind in ("submit", "poll", "cancel")]
+    said = [stage.submit(new), stage.cancel(running[0]), stage.poll(running[1])]
+
+    assert done == [[], [], []]
+    assert said == ["nothing"] * 3
+    assert stage.provider.calls == []
+    assert alarms(stage) == ["provider.outage_began"]
+
+
+def test_another_provider_is_none_the_worse(stage: Stage) -> None:
+    open_breaker(stage)
+    calm, _run = stage.running_job(provider="calm")
+
+    assert stage.poll(calm) == "same"
+
+
+def test_one_job_whose_reads_always_fail_is_its_own_trouble(stage: Stage) -> None:
+    """F25, F26: other jobs' calls succeed in between, or there is only this one to judge by."""
+    sick, _run = stage.running_job()
+    stage.provider.always("status", BLIP)
+
+    for _ in range(3 * FAILED_IN_A_ROW):
+        stage.clock.advance(MINUTE)
+        stage.poll(sick)
+
+    assert not outages.is_away(account(stage))
+    assert stage.job(sick)["poll_failures"] == 3 * FAILED_IN_A_ROW
+
+
+def test_answers_that_say_no_are_no_outage(stage: Stage) -> None:
+    """F27: 401 and 429 are answers."""
+    jobs = [stage.running_job()[0] for _ in range(FAILED_IN_A_ROW)]
+    stage.provider.always("status", raises(Transient("answered: HTTP 401", slug=DECLINED)))
+    for job_id in jobs:
+        stage.poll(job_id)
+    stage.provider.always("status", raises(Transient("HTTP 429", retry_after=SECOND)))
+    for job_id in jobs:
+        stage.clock.advance(SECOND)
+        stage.poll(job_id)
+
+    assert account(stage)["failures"] is None
+    assert alarms(stage) == []
+
+
+def test_time_outs_of_several_jobs_are(stage: Stage) -> None:
+    jobs = [stage.new_job() for _ in range(FAILED_IN_A_ROW)]
+    stage.provider.always("submit", raises(UnknownOutcome("no answer came: timed out")))
+
+    for job_id in jobs:
+        stage.submit(job_id)
+
+    assert outages.is_away(account(stage))
+    assert account(stage)["outage_reason"] == "no answer came: timed out"
+
+
+def test_while_calls_go_well_nothing_is_written_about_them(stage: Stage) -> None:
+    job_id, _run = stage.running_job()
+    stage.poll(job_id)
+
+    assert stage.rows(provider_accounts, name=PROVIDER) == []
+
+
+# Half open ------------------------------------------------------------------------------------------------
+
+
+def test_one_probe_at_a_time_goes_and_a_read_is_preferred(stage: Stage) -> None:
+    running = open_breaker(stage)
+    stage.new_job()
+    request_cancel(stage.runtime, running[0])
+    for job_id in running:
+        stage.write(job_id, next_poll_at=stage.clock.now())
+    wait_for_probe(stage)
+
+    claims = {kind: claim_due(stage.runtime, kind, 10) for kind in ("submit", "cancel", "poll")}
+
+    assert [len(claims[kind]) for kind in ("submit", "cancel", "poll")] == [0, 0, 1]
+    assert claim_due(stage.runtime, "poll", 10) == []
+    ((job_id, token),) = claims["poll"]
+    assert str(poll_job(stage.runtime, job_id, token)) == "transient"
+    assert [name for name, _ in stage.provider.calls] == ["status"]
+
+
+def test_a_submit_is_the_probe_where_nothing_else_is_due(stage: Stage) -> None:
+    open_breaker(stage)
+    for row in stage.rows(jobs_table):
+        stage.write(row["id"], next_poll_at=None)
+    new = stage.new_job()
+    come_back(stage)
+    wait_for_probe(stage)
+
+    stage.sweep()
+
+    assert stage.job(new)["provider_job_id"] is not None
+    assert alarms(stage) == ["provider.outage_began", "provider.outage_ended"]
+
+
+def test_a_probe_whose_worker_died_is_followed_by_another(stage: Stage) -> None:
+    running = open_breaker(stage)
+    for job_id in running:
+        stage.write(job_id, next_poll_at=stage.clock.now())
+    wait_for_probe(stage)
+    assert len(claim_due(stage.runtime, "poll", 10)) == 1  # and nobody ever works on it
+    come_back(stage)
+
+    stage.end_leases()
+    stage.sweep()
+
+    assert not outages.is_away(account(stage))
+
+
+def test_a_paused_provider_is_not_probed_and_a_resume_does_not_close_the_breaker(stage: Stage) -> None:
+    running = open_breaker(stage)
+    stage.write(running[0], next_poll_at=stage.clock.now())
+    with stage.database.write() as tx:
+        lock_account(tx, PROVIDER)
+        update_account(tx, PROVIDER, paused_at=tx.now)
+    wait_for_probe(stage)
+    assert claim_due(stage.runtime, "poll", 10) == []
+
+    with stage.database.write() as tx:
+        update_account(tx, PROVIDER, paused_at=None)
+
+    assert outages.is_away(account(stage))
+    assert len(claim_due(stage.runtime, "poll", 10)) == 1
+
+
+def test_probes_use_up_nobodys_tries(stage: Stage) -> None:
+    job_id = stage.new_job(deadline_at=stage.clock.now() + timedelta(days=9), next_alarm_at=None)
+    go_away(stage)
+
+    pass_time(stage, timedelta(hours=2), every=MINUTE)
+
+    job = stage.job(job_id)
+    assert (job["state"], job["review_reason"]) == ("pending", None)
+    assert job["submit_tries"] < MAX_TRIES
+    assert stage.letters() == []
+    assert stage.provider.count("submit") > MAX_TRIES
+    come_back(stage)
+    pass_time(stage, 2 * MINUTE)
+    assert stage.job(job_id)["provider_job_id"] is not None
+
+
+def test_a_cancel_during_an_outage_is_done_after_it(stage: Stage) -> None:
+    running = open_breaker(stage)
+    request_cancel(stage.runtime, running[0])
+    pass_time(stage, timedelta(minutes=30))
+    come_back(stage)
+
+    pass_time(stage, 2 * MINUTE)
+
+    assert stage.job(running[0])["state"] == "canceled"
+    assert stage.letters() == []
+
+
+# Races ----------------------------------------------------------------------------------------------------
+
+
+def together(count: int, work: Callable[[int], object]) -> None:
+    barrier = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        barrier.wait()
+        work(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_however_many_see_it_at_once_there_is_one_alarm(stage: Stage) -> None:
+    jobs = [stage.running_job()[0] for _ in range(12)]
+    go_away(stage)
+    for job_id in jobs:
+        stage.make_due(job_id, "poll")
+
+    together(6, lambda number: [poll_job(stage.runtime, job_id) for job_id in jobs[number::6]])
+    assert alarms(stage) == ["provider.outage_began"]
+    come_back(stage)
+    entry = stage.runtime.providers[PROVIDER]
+
+    def answer(number: int) -> None:
+        with stage.database.write() as tx:
+            outages.observe(tx, stage.runtime, entry, ref=f"job {number}", answer=None)
+
+    together(6, answer)
+
+    assert alarms(stage) == ["provider.outage_began", "provider.outage_ended"]
+
+
+def test_of_sweepers_at_the_same_moment_one_gets_the_probe(stage: Stage) -> None:
+    for job_id in open_breaker(stage):
+        stage.write(job_id, next_poll_at=stage.clock.now())
+    wait_for_probe(stage)
+    found: list[tuple[str, str]] = []
+
+    together(4, lambda _number: found.extend(claim_due(stage.runtime, "poll", 10)))
+
+    assert len(found) == 1
+
+
+# Afterwards -----------------------------------------------------------------------------------------------
+
+
+def pile_up(stage: Stage, count: int) -> list[str]:
+    """Running jobs whose polls are all due."""
+    due = {"next_submit_at": None, "next_poll_at": stage.clock.now()}
+    return [stage.new_job(**due, provider_job_id=f"p-{number}") for number in range(count)]
+
+
+def histogram(stage: Stage, seconds: int, *, tick: float = 0.37) -> Counter[int]:
+    """Claims in each second of the clock, with several ticks in it."""
+    per_second: Counter[int] = Counter()
+    begun = stage.clock.now()
+    while stage.clock.now() < begun + seconds * SECOND:
+        second = int((stage.clock.now() - begun.replace(microsecond=0)).total_seconds())
+        per_second[second] += len(claim_due(stage.runtime, "poll", 200))
+        stage.clock.advance(tick)
+    return per_second
+
+
+def test_after_an_outage_no_second_holds_more_than_a_twentieth_of_what_piled_up(stage: Stage) -> None:
+    pile_up(stage, 1000)
+    with stage.database.write() as tx:
+        lock_account(tx, PROVIDER)
+        update_account(tx, PROVIDER, outage_at=tx.now - MINUTE, next_probe_at=tx.now)
+    ((job_id, token),) = claim_due(stage.runtime, "poll", 200)
+    poll_job(stage.runtime, job_id, token)  # the provider does not know the run, which is an answer
+    assert not outages.is_away(account(stage))
+    claimed = histogram(stage, 25)
+
+    assert max(claimed.values()) <= 50
+    assert sum(claimed.values()) >= 999, "and it takes no longer than it must"
+
+
+def test_after_a_downtime_of_ours_neither(stage: Stage) -> None:
+    pile_up(stage, 1000)
+    stage.clock.advance(timedelta(minutes=20))
+
+    claimed = histogram(stage, 25)
+
+    assert max(claimed.values()) <= 50
+    assert sum(claimed.values()) == 1000
+
+
+def test_what_is_due_in_time_has_no_pace(stage: Stage) -> None:
+    pile_up(stage, 150)
+    stage.clock.advance(SECOND)
+
+    assert len(claim_due(stage.runtime, "poll", 200)) == 150
+
+
+def test_a_small_pile_is_worked_off_at_once(stage: Stage) -> None:
+    pile_up(stage, pacing.LEAST_PER_S)
+    stage.clock.advance(timedelta(hours=1))
+
+    assert len(claim_due(stage.runtime, "poll", 200)) == pacing.LEAST_PER_S
+
+
+def test_an_outage_from_start_to_end(database: Database, clock: FakeClock) -> None:
+    """40 jobs, half an hour away: one alarm, a probe a minute, everything home, nothing dead."""
+    stage = a_stage(database, clock, policy=Policy(deadline=timedelta(hours=4)))
+    far = {"deadline_at": clock.now() + timedelta(hours=4), "next_alarm_at": clock.now() + timedelta(hours=4)}
+    jobs = [stage.running_job(**far)[0] for _ in range(20)] + [stage.new_job(**far) for _ in range(20)]
+    go_away(stage)
+    stage.provider.calls.clear()
+
+    pass_time(stage, timedelta(minutes=30), every=5 * SECOND)
+    asked = len(stage.provider.calls)
+    come_back(stage)
+    pass_time(stage, 2 * PROBE_CAP, every=SECOND)
+    for run in stage.provider.runs:
+        stage.provider.finish(run)
+    pass_time(stage, timedelta(minutes=3), every=5 * SECOND)
+
+    assert asked < 5 + 2 * 30 + 10
+    assert {stage.job(job_id)["state"] for job_id in jobs} == {"succeeded"}
+    assert alarms(stage) == ["provider.outage_began", "provider.outage_ended"]
+    assert stage.letters() == []
+    assert len(stage.provider.runs) == 40, "I13: one run each"
