@@ -79,7 +79,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - options, each by its name
     since: Since = None,
     until: Until = None,
     rate: Annotated[str, typer.Option(help="With --all: letters at most, like 10/s or 60/m.")] = "10/s",
-    wait: Annotated[bool, typer.Option(help="With --all: stay until it is done; it goes on without you.")] = True,
+    detach: Annotated[bool, typer.Option("--detach", help="With --all: do not stay until it is done.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Try again: one, or --all that fit the filters, at a rate."""
@@ -90,7 +90,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - options, each by its name
     fit = {"kind": kind, "job": job, "provider": provider, "endpoint": endpoint, "reason": reason}
     body = {name: value for name, value in {**fit, "since": since, "until": until}.items() if value is not None}
     with connect() as client:
-        document = redrive_many(client, {**body, "rate": rate}, wait=wait, tell=None if as_json else print)
+        document = redrive_many(client, {**body, "rate": rate}, wait=not detach, tell=None if as_json else print)
     if as_json:
         print_json(document)
     raise typer.Exit(1 if document["state"] in ("failed", "canceled") or document["failed"] else 0)
