@@ -47,8 +47,9 @@ from jobs.storage.premise import Premise, always
 from jobs.telemetry import span
 
 LETTER_KIND = "artifact"
-LEASE = timedelta(seconds=60)
-_RENEW_EVERY_S = 15.0
+# Renewed while the file is fetched, so that only a dead worker's lease ends.
+LEASE = timedelta(seconds=20)
+_RENEW_EVERY_S = 6.0
 MAX_STARTS = 3
 #: Tries of a file that cannot be reached, and of one whose content is not what it should be.
 MAX_TRIES, MAX_UNFIT = 8, 3

@@ -38,8 +38,8 @@ MAX_TRIES = 8
 # A function whose starts never end takes its worker along each time.
 MAX_STARTS = 3
 # Renewed while the function runs, so that only a dead worker's lease ends.
-LEASE = timedelta(seconds=60)
-_RENEW_EVERY_S = 20.0
+LEASE = timedelta(seconds=20)
+_RENEW_EVERY_S = 6.0
 _MAX_ERROR_CHARS = 500
 
 Row = dict[str, Any]

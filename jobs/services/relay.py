@@ -47,7 +47,7 @@ MAX_STARTS = 3
 # After the first, second … start of a suspect that nobody has heard the end of.
 _SUSPECT_WAITS = (timedelta(seconds=10), timedelta(seconds=30), timedelta(seconds=60))
 # How long the message of a new run has before a sweep takes the run as well.
-BELL_LEASE = timedelta(seconds=30)
+BELL_LEASE = timedelta(seconds=20)
 _MAX_ERROR_CHARS = 500
 
 Row = dict[str, Any]

@@ -21,7 +21,7 @@ from jobs.services.runtime import Runtime
 from jobs.services.spending import find_overspent
 from jobs.services.submit_answers import Answer, Submit, SubmitRecord, Submitted, sent_of
 from jobs.services.submit_plan import SubmitStep, next_step
-from jobs.services.work import Work, begin_work, ring_relay
+from jobs.services.work import Work, begin_work, keep, ring_relay
 from jobs.storage.attempts import get_attempt, update_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row, update_job
@@ -47,8 +47,9 @@ def submit_job(runtime: Runtime, job_id: str, lease_token: str | None = None) ->
         if isinstance(begun, Submitted):
             ring_relay(runtime, begun is not Submitted.NOTHING)
             return begun
-        answer = _perform(runtime, begun)
-        result, event_ids = runtime.database.insist(lambda tx: _record(tx, runtime, begun, answer))
+        with keep(runtime, begun.work):
+            answer = _perform(runtime, begun)
+            result, event_ids = runtime.database.insist(lambda tx: _record(tx, runtime, begun, answer))
         _log_answer(begun, answer, result)
         _wake(runtime, begun, answer)
         ring_relay(runtime, event_ids)

@@ -23,6 +23,7 @@ from jobs.core.backoff import Rng, retry_wait
 from jobs.core.errors import JobsError
 from jobs.ids import new_token
 from jobs.services import budgets
+from jobs.services.lease_keeper import LeaseKeeper
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
@@ -39,8 +40,10 @@ from jobs.storage.jobs import (
 from jobs.storage.metadata import Instant
 from jobs.storage.schema import jobs
 
-# Longer than one request may take with what surrounds it, short enough that a dead worker's job is soon taken up.
-LEASE = timedelta(seconds=30)
+# Longer than one request may take with what surrounds it; short enough that what a dead worker held is done within
+# 30 s, by a worker that has to be started first. A submit, whose answer must be written, renews it (:func:`keep`).
+LEASE = timedelta(seconds=20)
+_RENEW_EVERY_S = 6.0
 MAX_STARTS = 3
 # After so many failed tries at a provider a person is asked.
 MAX_TRIES = 8
@@ -130,6 +133,18 @@ def begin_work(tx: Transaction, runtime: Runtime, kind: str, *, job_id: str, lea
 def lease_after(unfinished: int) -> timedelta:
     """The lease of a start after so many that never ended; where they killed their workers, the waits grow."""
     return LEASE * (1 << unfinished)
+
+
+def keep(runtime: Runtime, work: Work) -> LeaseKeeper:
+    """Keeps the work's lease for as long as the block lasts: only a dead worker's ends."""
+    length = lease_after(work.job[_STARTS[work.kind]] - 1)
+
+    def renew() -> bool:
+        with runtime.database.write() as tx:
+            held = jobs.c.lease_token == work.token
+            return update_bookkeeping(tx, work.job_id, {"lease_until": tx.now + length}, held)
+
+    return LeaseKeeper(renew, every_s=_RENEW_EVERY_S)
 
 
 def _take_lease(tx: Transaction, entry: ProviderEntry, *, job_id: str, held: str | None) -> str | None:

@@ -17,7 +17,7 @@ from jobs.storage.database import Transaction
 from webhooks.outgoing.schema import DeliveryState, EndpointState, deliveries, endpoints
 
 #: Longer than an attempt and the wait of its message in a queue.
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=20)
 #: An endpoint whose last try failed is asked by one at a time, and not more often than this.
 FAILING_GAP = timedelta(milliseconds=100)
 #: Tries at endpoints that fail, under way in the whole fleet: they may take their full time each.

@@ -325,4 +325,4 @@ def test_a_bell_that_cannot_be_rung_is_not_counted_as_rung(database: Database) -
 
     assert (outcome.relayed, outcome.rung) == (2, 0)
     leases = {run["lease_until"] - runtime.clock.now() for run in rows_of(database, handler_runs)}
-    assert leases == {timedelta(seconds=30)}
+    assert leases == {BELL_LEASE}
