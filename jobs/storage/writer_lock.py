@@ -1,9 +1,10 @@
 """SQLite's one writer, queued fairly.
 
 SQLite's busy handler sleeps and retries: under several writers its p99 was 0.5-1.4 s. Here all writers of one
-database, in all processes, queue on one lock file, and threads of a process on a lock before it. The busy timeout
-stays as a second net. The file is opened on first use in each process and closed on exec: a descriptor inherited
-over fork shares the parent's lock and would exclude nobody.
+database, in all processes, queue on one lock file, and threads of a process on a lock before it. Whoever waits holds
+the turn, a second lock file that everybody passes: the one that has just written waits behind it, and cannot be first
+again while the other still sleeps. The busy timeout stays as a second net. The files are opened on first use in each
+process and closed on exec: a descriptor inherited over fork shares the parent's lock and would exclude nobody.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from pathlib import Path
 
 from jobs.core.errors import Unavailable
 
-_FIRST_PAUSE_S = 0.0005
-_LONGEST_PAUSE_S = 0.01
+_FIRST_PAUSE_S = 0.0002
+_LONGEST_PAUSE_S = 0.002
 
 
 class WriterLock:
@@ -28,7 +29,7 @@ class WriterLock:
         """Names the lock file; nothing is opened yet.
 
         Args:
-            path: The lock file, beside the database.
+            path: The lock file, beside the database; the turn is beside it.
             timeout_s: How long ``hold`` waits before it raises.
             monotonic: A clock in seconds that only grows.
         """
@@ -41,7 +42,7 @@ class WriterLock:
 
     def _reset(self) -> None:
         self._threads = threading.Lock()
-        self._descriptor: int | None = None
+        self._files: tuple[int, int] | None = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -54,33 +55,46 @@ class WriterLock:
         if not self._threads.acquire(timeout=self._timeout_s):
             raise self._refused()
         try:
-            self._acquire_file(give_up_at)
+            turn, held = self._opened()
+            self._acquire_files(turn, held, give_up_at)
             try:
                 yield
             finally:
-                fcntl.flock(self._file(), fcntl.LOCK_UN)
+                fcntl.flock(held, fcntl.LOCK_UN)
         finally:
             self._threads.release()
 
-    def _file(self) -> int:
-        if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return self._descriptor
+    def _opened(self) -> tuple[int, int]:
+        if self._files is None:
+            self._files = _open(self._path.with_name(self._path.name + ".turn")), _open(self._path)
+        return self._files
 
-    def _acquire_file(self, give_up_at: float) -> None:
+    def _acquire_files(self, turn: int, held: int, give_up_at: float) -> None:
+        self._acquire(turn, give_up_at)
+        try:
+            self._acquire(held, give_up_at)
+        finally:
+            fcntl.flock(turn, fcntl.LOCK_UN)
+
+    def _acquire(self, file: int, give_up_at: float) -> None:
         pause_s = _FIRST_PAUSE_S
-        while not self._try_file():
+        while not _try(file):
             if self._monotonic() >= give_up_at:
                 raise self._refused()
             self._pause.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
-    def _try_file(self) -> bool:
-        try:
-            fcntl.flock(self._file(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
     def _refused(self) -> Unavailable:
         return Unavailable(f"the database's write lock was not free within {self._timeout_s:g} s")
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _try(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import threading
@@ -60,6 +61,36 @@ def test_a_forked_child_does_not_share_its_parents_hold(tmp_path: Path) -> None:
         child.join()
 
     assert child.exitcode == 3
+
+
+def test_whoever_waits_comes_before_the_one_that_has_just_written(tmp_path: Path) -> None:
+    """A process that writes without a pause starved the others until they gave up."""
+    eager, waiting = lock_at(tmp_path / "lock", 5), lock_at(tmp_path / "lock", 5)
+    order: list[str] = []
+
+    def wait_for_it() -> None:
+        with waiting.hold():
+            order.append("waiting")
+
+    with eager.hold():
+        other = threading.Thread(target=wait_for_it)
+        other.start()
+        while is_free(tmp_path / "lock.turn"):
+            threading.Event().wait(0.001)
+    with eager.hold():
+        order.append("eager")
+    other.join()
+
+    assert order == ["waiting", "eager"]
+
+
+def is_free(path: Path) -> bool:
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
