@@ -67,9 +67,19 @@ class Transaction:
             self._now = self._database_now()
         return self._now
 
+    @property
+    def known_now(self) -> datetime | None:
+        """The same instant where it is at hand; None where the database would have to be asked for it first.
+
+        For a statement that can ask along the way.
+        """
+        if self._now is None and (self.is_sqlite or not isinstance(self.clock, SystemClock)):
+            self._now = self.clock.now()
+        return self._now
+
     def _database_now(self) -> datetime:
-        if self.is_sqlite or not isinstance(self.clock, SystemClock):
-            return self.clock.now()
+        if self.known_now is not None:
+            return self.known_now
         moment: datetime = self.connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return moment.astimezone(UTC)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from jobs.storage.database import Database
 from tests.integration.webhooks.incoming.world import World, says
+from webhooks.incoming import hot_statements
 
 
 def test_the_same_id_of_another_provider_is_another_event(world: World) -> None:
@@ -154,3 +156,15 @@ def test_many_different_events_at_once_share_commits_and_each_has_its_own_answer
     rows = world.events()
     assert len(rows) == 8
     assert [row["duplicates"] for row in rows] == [1] * 8
+
+
+def test_a_repeat_is_looked_up_by_its_key_however_much_the_inbox_holds(sqlite_url: str) -> None:
+    """Read whole, an inbox of a million rows would hold the writer up for seconds, at every repeat of an old event."""
+    database = Database.connect(sqlite_url)
+    with database.read() as tx:
+        plan = tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {hot_statements._SQLITE_KNOWN}", ("[]",)).all()
+    database.close()
+
+    words = [row[-1] for row in plan]
+    assert any("USING INDEX" in word and "dedupe_key=?" in word for word in words), words
+    assert not any(word.startswith("SCAN i") for word in words), words
