@@ -28,8 +28,9 @@ from jobs.net.http import HttpClient
 from jobs.providers.port import Provider
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
+from jobs.services.output_streams import can_follow
 from jobs.services.runtime import ProviderEntry, Runtime, install
-from jobs.storage.database import WRITE_TIMEOUT_S, Database
+from jobs.storage.database import ANSWER_TIMEOUT_S, WRITE_TIMEOUT_S, Database
 from webhooks.incoming import inbox
 from webhooks.incoming.parked import wake_parked
 from webhooks.outgoing import letters
@@ -40,7 +41,12 @@ from webhooks.outgoing.sealing import development_key
 _REDIS_TIMEOUT_S = 0.5
 
 
-def build_runtime(configuration: Configuration | None = None, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> Runtime:
+def build_runtime(
+    configuration: Configuration | None = None,
+    *,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+) -> Runtime:
     """Puts a process together and makes the result its own (``jobs.services.runtime.current``).
 
     Connects to nothing yet: the first transaction and the first message do.
@@ -48,6 +54,7 @@ def build_runtime(configuration: Configuration | None = None, *, write_timeout_s
     Args:
         configuration: What an operator chose; read from the environment where absent.
         write_timeout_s: How long a SQLite writer of this process queues.
+        answer_timeout_s: How long this process waits for PostgreSQL's answer to a statement.
 
     Raises:
         ConfigError: Every fault of the configuration, or a plugin that cannot be imported.
@@ -57,7 +64,12 @@ def build_runtime(configuration: Configuration | None = None, *, write_timeout_s
     runtime = assemble(
         chosen,
         clock=clock,
-        database=Database.connect(chosen.settings.database_url, clock=clock, write_timeout_s=write_timeout_s),
+        database=Database.connect(
+            chosen.settings.database_url,
+            clock=clock,
+            write_timeout_s=write_timeout_s,
+            answer_timeout_s=answer_timeout_s,
+        ),
         broker=CeleryBroker(chosen.settings.redis_url),
         handlers=load_handlers(chosen),
     )
@@ -86,6 +98,7 @@ def assemble(
         redis=connect(configuration.settings.redis_url, timeout_s=_REDIS_TIMEOUT_S),
         guard=guard,
     )
+    runtime.observer.can_follow = lambda job: can_follow(providers, job)
     _introduce_strangers(runtime)
     return runtime
 

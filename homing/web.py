@@ -43,6 +43,9 @@ _WAITERS = WEB_THREADS // 4
 #: Of a worker's streams; one tenant alone leaves some to the others.
 _STREAMS_PER_TENANT = STREAM_THREADS * 4 // 5
 
+#: No client waits for longer than seconds; a request that would is better answered 503 than held.
+_ANSWER_TIMEOUT_S = 3.0
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _DESCRIPTION = "Brings every long-running third-party job home: once, in the right state."
 
@@ -86,7 +89,7 @@ _SILENT = {
 
 def _build_serving() -> Runtime:
     with exiting_on_bad_configuration():
-        runtime = build_runtime()
+        runtime = build_runtime(answer_timeout_s=_ANSWER_TIMEOUT_S)
     telemetry.configure_logging(production=runtime.settings.is_production)
     Watchdog(runtime.database, broker=runtime.broker).start()
     give_up_once_listening()
