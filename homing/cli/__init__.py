@@ -17,6 +17,8 @@ from typing import NoReturn
 
 FAILED = 1
 UNUSABLE = 2
+#: Answers of the API to a command that cannot be used as it is: its options, its input, its key.
+_REFUSED_AS_USED = (400, 401, 422)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -44,7 +46,7 @@ def _run(arguments: list[str]) -> int:
         return UNUSABLE
     except JobsError as error:
         show_error(error, as_json=as_json)
-        return FAILED
+        return UNUSABLE if getattr(error, "http_status", 0) in _REFUSED_AS_USED else FAILED
     except BrokenPipeError:
         # The reader (`head`, a pager) has seen enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

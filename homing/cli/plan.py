@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jobs.core.plan import Plan
 
 _WAITS_SHOWN = 8
+_EVERY, _BASE, _CAP = timedelta(seconds=10), timedelta(seconds=1), timedelta(seconds=60)
 
 
 def _duration(text: str) -> timedelta:
@@ -38,14 +39,26 @@ def plan(
         timedelta, typer.Option(parser=_duration, metavar="DURATION", help="How long a job takes, like 47m.")
     ],
     every: Annotated[
-        timedelta, typer.Option(parser=_duration, metavar="DURATION", help="Of polling at a fixed interval.")
-    ] = timedelta(seconds=10),
+        timedelta,
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="Of polling at a fixed interval.",
+            show_default=format_duration(_EVERY),
+        ),
+    ] = _EVERY,
     base: Annotated[
-        timedelta, typer.Option(parser=_duration, metavar="DURATION", help="First wait of a backoff.")
-    ] = timedelta(seconds=1),
+        timedelta,
+        typer.Option(
+            parser=_duration, metavar="DURATION", help="First wait of a backoff.", show_default=format_duration(_BASE)
+        ),
+    ] = _BASE,
     cap: Annotated[
-        timedelta, typer.Option(parser=_duration, metavar="DURATION", help="Longest wait of a backoff.")
-    ] = timedelta(seconds=60),
+        timedelta,
+        typer.Option(
+            parser=_duration, metavar="DURATION", help="Longest wait of a backoff.", show_default=format_duration(_CAP)
+        ),
+    ] = _CAP,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare fixed polling, backoff and webhooks: requests, wasted requests, and how late each one learns."""

@@ -93,7 +93,7 @@ def test_a_refusal_shows_the_servers_words_and_each_field(run: Run, api: FakeApi
 
     ended = run("submit", "sim", "--expected", "soon")
 
-    assert ended.code == 1
+    assert ended.code == 2
     assert "not valid: expected" in ended.err
     assert "expected: is not a duration" in ended.err
 
@@ -109,7 +109,19 @@ def test_with_json_an_error_is_json_too(run: Run, api: FakeApi) -> None:
 def test_a_key_that_is_not_taken_says_where_keys_come_from(run: Run, api: FakeApi) -> None:
     api.on("GET /v1/jobs", {"title": "An API key is needed", "detail": "this API key is not known"}, 401)
 
-    assert "homing keys create" in run("list").err
+    ended = run("list")
+
+    assert ended.code == 2
+    assert "homing keys create" in ended.err
+
+
+def test_a_filter_that_nothing_can_match_is_a_mistake_of_the_command(run: Run, api: FakeApi) -> None:
+    api.on("GET /v1/jobs", {"title": "The request is not valid", "detail": "state: must be one of pending …"}, 422)
+
+    ended = run("list", "--state", "foo")
+
+    assert ended.code == 2
+    assert "must be one of" in ended.err
 
 
 def test_an_answer_that_is_no_api_is_a_failure(run: Run, api: FakeApi) -> None:

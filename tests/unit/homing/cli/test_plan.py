@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,13 @@ def test_two_hours_polled_each_minute(run: Run) -> None:
     assert (fixed["requests"], fixed["wasted"]) == (120, 119)
     assert (fixed["requests_with_submit"], fixed["useful"], fixed["waste_percent"]) == (121, 2, 98.3)
     assert webhook["requests_with_submit"] == 2
+
+
+def test_what_its_help_gives_as_a_default_it_takes(run: Run) -> None:
+    shown = re.findall(r"default: \(?(\w+)\)?", run("plan", "--help").out)
+
+    assert shown == ["10s", "1s", "1m"]
+    assert run("plan", "--duration", "5m", "--every", shown[0], "--base", shown[1], "--cap", shown[2]).code == 0
 
 
 def test_a_backoff_from_one_second_to_a_minute(run: Run) -> None:
