@@ -9,19 +9,22 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from jobs.core.cursors import Cursor
 from jobs.core.errors import Unavailable
 from jobs.core.observations import Progress
 from jobs.core.states import JobState
+from jobs.services import stream_output
+from jobs.services.documents import Row
 from jobs.services.stream_bell import CHANNEL, RedisBell, announce
 from jobs.services.stream_messages import Message
 from jobs.services.stream_reading import News, open_stream
 from jobs.services.streaming import Follower, Streams, TooManyStreams
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import get_job
+from jobs.storage.output import append_output, arm_stream, begin_text_anew, end_stream, find_stream, take_stream
 from jobs.tasks.relay import relay
 from tests.factories import TENANT, an_observer, new_job, seen
 from tests.fakes.runtime import a_runtime
@@ -279,32 +282,85 @@ def test_a_reader_far_behind_is_let_go(database: Database) -> None:
     streams.leave(follower)
 
 
-STEPS = st.lists(st.sampled_from(["running", "progress", "cut", "hear"]), max_size=14)
+STEPS = st.lists(
+    st.sampled_from(["running", "progress", "say", "say", "hear", "hear", "anew", "cut", "hush", "wipe"]), max_size=20
+)
 
 
 @pytest.mark.invariant("I12")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(steps=["say", "hear", "hear", "anew", "hear", "cut", "say"], end=JobState.SUCCEEDED)
+@example(steps=["say", "hear", "cut", "hear", "say", "cut", "anew", "anew"], end=JobState.FAILED)
 @given(steps=STEPS, end=st.sampled_from([JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELED]))
-def test_a_resume_has_no_gap_and_no_duplicate(database: Database, steps: list[str], end: JobState) -> None:
-    """I12: wherever a stream is cut, its parts add up to the job's events, each once."""
-    reader = Reader(database)
+def test_a_resume_has_no_gap_and_no_duplicate(
+    database: Database, client: redis.Redis, monkeypatch: pytest.MonkeyPatch, steps: list[str], end: JobState
+) -> None:
+    """I12: wherever a stream is cut, its parts add up to the job's events, each once, and to the whole of its output;
+    whatever Redis forgets, and also where the output began anew in between.
+    """
+    monkeypatch.setattr(stream_output, "PIECE_CHARS", 2)  # shorter than what is said at once
+    reader, speaker = Reader(database), Speaker(database)
+    speaker.begin(reader.job_id)
     fraction = 0.0
     for step in steps:
         if step == "cut":
             reader.reconnect()
         elif step == "hear":
             reader.hear_one()
+        elif step in ("say", "anew", "hush"):
+            speaker.act(step)
+        elif step == "wipe":
+            client.flushall()
         else:
             fraction += 0.01
             reader.observe(JobState.RUNNING, fraction if step == "progress" else None)
     reader.observe(end)
+    reader.hear_all()
+    speaker.act("say")
+    speaker.act("hush")
     reader.hear_all()
     reader.reconnect()
     reader.hear_all()
 
     assert reader.sequences == list(range(2, reader.event_count + 1))
     assert len(set(reader.ids)) == len(reader.ids)
+    assert reader.text == speaker.text
     assert reader.is_over
+
+
+class Speaker:
+    """Whoever listens to a run and keeps its text."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._stream: Row = {}
+        self.text = ""
+
+    def begin(self, job_id: str) -> None:
+        with self._database.write() as tx:
+            arm_stream(tx, job_id=job_id, provider="renders", attempt=1)
+            taken = take_stream(tx, job_id, held=None, until=tx.now + timedelta(days=1))
+        assert taken is not None
+        self._stream = taken
+
+    def act(self, step: str) -> None:
+        """Says a piece, begins anew with one, or falls silent for good."""
+        if self._stream["ended_at"] is not None:
+            return
+        with self._database.write() as tx:
+            if step == "anew":
+                anew = begin_text_anew(tx, self._stream)
+                assert anew is not None
+                self._stream, self.text = anew, ""
+            if step == "hush":
+                assert end_stream(tx, self._stream, "complete")
+            else:
+                piece = f"鳩{len(self.text)} "
+                assert append_output(tx, self._stream, piece, {})
+                self.text += piece
+            found = find_stream(tx, self._stream["job_id"])
+        assert found is not None
+        self._stream = found
 
 
 class Reader:
@@ -319,6 +375,8 @@ class Reader:
         self._pending: list[Message] = []
         self._follower: Follower | None = None
         self.sequences: list[int] = []
+        self.text = ""
+        self._has_end = False
         self.ids: list[str] = []
         self.is_over = False
         self.reconnect()
@@ -348,9 +406,11 @@ class Reader:
             self._hear(self._pending.pop(0))
 
     def hear_all(self) -> None:
+        """A reader that was behind is told the rest look by look."""
         self._look()
         while self._pending:
             self._hear(self._pending.pop(0))
+            self._look()
 
     def _look(self) -> None:
         assert self._follower is not None
@@ -368,8 +428,15 @@ class Reader:
             # A snapshot tells everything up to where it is: count that as heard.
             self.sequences = list(range(2, self._snapshot_sequence() + 1))
             return
+        assert not self._has_end, "told after its end"
+        self._has_end = message.is_last
         self._last_id = message.place.cursor.to_text(self.job_id)
         self.ids.append(self._last_id)
+        if message.type == "job.output.delta":
+            assert message.data["data"]["offset"] == len(self.text)
+            self.text += message.data["data"]["text"]
+        elif message.type == "job.output.reset":
+            self.text = ""
         if message.data["sequence"] is not None:
             self.sequences.append(message.data["sequence"])
 
