@@ -1,0 +1,218 @@
+"""Everything that is done to a fleet besides deaths at a point."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from tests.crashing.stage import Stage
+from tests.crashing.wire import Mode, Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of trouble.
+
+    Attributes:
+        cause: Does it, and puts it right again; returns the processes it killed.
+        weight: How often it comes, against the others.
+    """
+
+    name: str
+    cause: Callable[[Stage, Random], int]
+    weight: int = 1
+
+
+def _kill_one(name: str, *, main: bool) -> Callable[[Stage, Random], int]:
+    def cause(stage: Stage, rng: Random) -> int:
+        pids = stage.pids(name)
+        chosen = pids[:1] if main else pids[1:]
+        return int(bool(chosen) and kill(rng.choice(chosen)))
+
+    return cause
+
+
+def kill(pid: int) -> bool:
+    """Kills a process of a fleet by its number; False where that is somebody else's by now."""
+    try:
+        process = psutil.Process(pid)
+        if not {"granian", "celery"} & {Path(word).name for word in process.cmdline()}:
+            return False
+        process.kill()
+    except psutil.Error:
+        return False
+    return True
+
+
+def _restart_redis(stage: Stage, rng: Random) -> int:
+    stage.redis.kill()
+    time.sleep(rng.uniform(0, 2))
+    stage.redis.start()
+    return 1
+
+
+def _lose_redis(stage: Stage, rng: Random) -> int:
+    stage.redis.kill()
+    stage.redis.forget()
+    time.sleep(rng.uniform(0, 1))
+    stage.redis.start()
+    return 1
+
+
+def _freeze_redis(stage: Stage, rng: Random) -> int:
+    stage.redis.freeze()
+    time.sleep(rng.uniform(1, 5))
+    stage.redis.thaw()
+    return 0
+
+
+def _flush_redis(stage: Stage, rng: Random) -> int:
+    del rng
+    stage.redis.flush()
+    return 0
+
+
+def _drop_redis_clients(stage: Stage, rng: Random) -> int:
+    del rng
+    stage.redis.drop_clients()
+    return 0
+
+
+def _on_redis(mode: Mode, *, cut: bool = True) -> Callable[[Stage, Random], int]:
+    def cause(stage: Stage, rng: Random) -> int:
+        _disturb(stage.redis.wire, mode, rng, cut=cut)
+        return 0
+
+    return cause
+
+
+def _on_postgres(mode: Mode, *, cut: bool = True) -> Callable[[Stage, Random], int]:
+    def cause(stage: Stage, rng: Random) -> int:
+        assert stage.postgres is not None
+        _disturb(stage.postgres.wire, mode, rng, cut=cut)
+        return 0
+
+    return cause
+
+
+def _disturb(wire: Wire, mode: Mode, rng: Random, *, cut: bool) -> None:
+    """For some seconds; what was swallowed is lost, so those connections end with the trouble."""
+    wire.set(mode, delay_s=rng.uniform(0.02, 0.2))
+    if mode is Mode.REFUSING:
+        wire.cut()
+    time.sleep(rng.uniform(1, 5))
+    wire.set(Mode.GOOD)
+    if cut:
+        wire.cut()
+
+
+def _kill_postgres(stage: Stage, rng: Random) -> int:
+    assert stage.postgres is not None
+    stage.postgres.kill()
+    time.sleep(rng.uniform(0, 1))
+    stage.postgres.start()
+    return 1
+
+
+def _quit_postgres(stage: Stage, rng: Random) -> int:
+    assert stage.postgres is not None
+    stage.postgres.quit()
+    time.sleep(rng.uniform(0, 1))
+    stage.postgres.start()
+    return 1
+
+
+def _kill_backend(stage: Stage, rng: Random) -> int:
+    del rng
+    assert stage.postgres is not None
+    return int(stage.postgres.kill_backend())
+
+
+def _hold_writer_lock(stage: Stage, rng: Random) -> int:
+    """As a process would that hangs in a transaction: nobody can write."""
+    path = stage.folder / "homing.db.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        time.sleep(rng.uniform(1, 4))
+    finally:
+        os.close(descriptor)
+    return 0
+
+
+def _double_beat(stage: Stage, rng: Random) -> int:
+    pids = stage.pids("beat")
+    with suppress(psutil.Error):
+        beat = psutil.Process(pids[0])
+        twin = subprocess.Popen(beat.cmdline(), env=beat.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        time.sleep(rng.uniform(5, 9))
+        twin.kill()
+        twin.wait()
+    return 0
+
+
+def _step_clock(hours: int) -> Callable[[Stage, Random], int]:
+    """Of one child: the database's clock is right, so the fleet's leases and due times are."""
+
+    def cause(stage: Stage, rng: Random) -> int:
+        children = [pid for name in ("web", "worker-events", "worker-io") for pid in stage.pids(name)[1:]]
+        if children:
+            pid = rng.choice(children)
+            stage.control.step_clock(pid, hours * 3600)
+            time.sleep(rng.uniform(2, 5))
+            stage.control.step_clock(pid, None)
+        return 0
+
+    return cause
+
+
+KILLS: tuple[Fault, ...] = (
+    Fault("web child", _kill_one("web", main=False), 3),
+    Fault("web main", _kill_one("web", main=True)),
+    Fault("worker-events child", _kill_one("worker-events", main=False), 3),
+    Fault("worker-events main", _kill_one("worker-events", main=True)),
+    Fault("worker-io child", _kill_one("worker-io", main=False), 3),
+    Fault("worker-io main", _kill_one("worker-io", main=True)),
+    Fault("beat", _kill_one("beat", main=True)),
+)
+_EVERYWHERE: tuple[Fault, ...] = (
+    Fault("Redis killed and restarted", _restart_redis, 2),
+    Fault("Redis restarted empty", _lose_redis),
+    Fault("Redis frozen", _freeze_redis, 2),
+    Fault("Redis flushed", _flush_redis, 2),
+    Fault("Redis hangs up on its clients", _drop_redis_clients, 2),
+    Fault("Redis refuses", _on_redis(Mode.REFUSING)),
+    Fault("Redis slow", _on_redis(Mode.SLOW, cut=False)),
+    Fault("half-open sockets to Redis", _on_redis(Mode.SWALLOWING)),
+    Fault("beat doubled", _double_beat),
+)
+_SQLITE: tuple[Fault, ...] = (Fault("SQLite's writer lock held", _hold_writer_lock, 4),)
+_POSTGRESQL: tuple[Fault, ...] = (
+    Fault("PostgreSQL killed and restarted", _kill_postgres, 2),
+    Fault("PostgreSQL shut down at once and restarted", _quit_postgres, 2),
+    Fault("a PostgreSQL session's process killed", _kill_backend, 2),
+    Fault("PostgreSQL refuses", _on_postgres(Mode.REFUSING), 2),
+    Fault("PostgreSQL slow", _on_postgres(Mode.SLOW, cut=False), 2),
+    Fault("half-open sockets to PostgreSQL", _on_postgres(Mode.SWALLOWING), 2),
+    Fault("the clock of one process an hour ahead", _step_clock(1)),
+    Fault("the clock of one process an hour behind", _step_clock(-1)),
+)
+
+
+def troubles(kind: str) -> tuple[Fault, ...]:
+    """What can befall the surroundings of a fleet on this database."""
+    return _EVERYWHERE + (_POSTGRESQL if kind == "postgresql" else _SQLITE)
+
+
+def draw(faults: Sequence[Fault], rng: Random) -> Fault:
+    """One of them, by weight."""
+    return rng.choices(faults, weights=[fault.weight for fault in faults])[0]

@@ -1,0 +1,141 @@
+"""A client of the fleet under test: submits without rest, believes an answer only when it has it, cancels some."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import requests
+
+from homing.demo.options import OWN_JOBS
+from homing.simulator.job_lines import read_job_lines
+from tests.crashing.stage import PROVIDERS
+
+_CANCELED = 0.08
+_CALLED_BACK = 0.15
+_TIMEOUT_S = 6
+_AGAIN_S = 0.2
+_SUBMITTERS = 3
+_PAUSE_S = (0.1, 0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """A job the API has taken.
+
+    Attributes:
+        key: Its Idempotency-Key.
+        is_canceled: Whether we asked for its cancel, and were told that it was accepted.
+    """
+
+    job_id: str
+    key: str
+    is_canceled: bool = False
+
+
+@dataclass(slots=True)
+class Load:
+    """Submits through several threads while it is let.
+
+    Attributes:
+        acked: What was taken, by job id; written from all threads.
+        conflicts: Keys answered with two different jobs.
+        faults: Answers that must not be given, such as a 4xx to a good request.
+    """
+
+    url: str
+    api_key: str
+    prefix: str
+    rng: Random
+    callback_url: str
+    is_full: Callable[[], bool]
+    acked: dict[str, Acked] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    _go: threading.Event = field(default_factory=threading.Event)
+    _end: threading.Event = field(default_factory=threading.Event)
+    _count: int = 0
+    _under_way: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> ThreadPoolExecutor:
+        pool = ThreadPoolExecutor(_SUBMITTERS, "load")
+        for _ in range(_SUBMITTERS):
+            pool.submit(self._work)
+        return pool
+
+    def resume(self) -> None:
+        self._go.set()
+
+    def pause(self) -> None:
+        """Nothing new; returns when everything that was begun is answered."""
+        self._go.clear()
+        while self._under_way:
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self._end.set()
+        self._go.set()
+
+    def _work(self) -> None:
+        lines = read_job_lines(OWN_JOBS)
+        while not self._end.is_set():
+            self._go.wait()
+            if self.is_full():
+                time.sleep(_AGAIN_S)
+                continue
+            with self._lock:
+                if not self._go.is_set() or self._end.is_set():
+                    continue
+                self._count += 1
+                self._under_way += 1
+                number, dice = self._count, Random(self.rng.random())
+            try:
+                self._one(number, dice, dict(dice.choice(lines).input))
+            except Exception as error:  # noqa: BLE001 - a thread would die in silence; the round ends on it
+                self.faults.append(f"{type(error).__name__}: {error}")
+            finally:
+                with self._lock:
+                    self._under_way -= 1
+            time.sleep(dice.uniform(*_PAUSE_S))
+
+    def _one(self, number: int, dice: Random, given: dict[str, Any]) -> None:
+        key = f"{self.prefix}-{number:05d}"
+        given |= {"duration_s": round(dice.uniform(0.2, 1.5), 2), "seed": number}
+        body: dict[str, Any] = {"provider": dice.choice(sorted(PROVIDERS)), "input": given}
+        if dice.random() < _CALLED_BACK:
+            body["callback_url"] = self.callback_url
+        answer = self._insist("/v1/jobs", body, {"Idempotency-Key": key})
+        job_id = str(answer["id"])
+        is_canceled = dice.random() < _CANCELED
+        self.acked[job_id] = Acked(job_id, key, is_canceled)
+        if number % 7 == 0 and self._insist("/v1/jobs", body, {"Idempotency-Key": key})["id"] != job_id:
+            self.conflicts.append(key)
+        if is_canceled:
+            time.sleep(dice.uniform(0, 0.5))
+            self._insist(f"/v1/jobs/{job_id}/cancel", {}, {})
+
+    def _insist(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+        """Asks until there is an answer; a fleet under fire refuses and breaks off, and may never answer 4xx."""
+        while True:
+            try:
+                answer = requests.post(
+                    self.url + path,
+                    json=body,
+                    headers={"Authorization": f"Bearer {self.api_key}", **headers},
+                    timeout=_TIMEOUT_S,
+                )
+            except requests.RequestException:
+                time.sleep(_AGAIN_S)
+                continue
+            if answer.status_code < 300 or answer.status_code == 409:
+                document: dict[str, Any] = answer.json()
+                return document
+            if answer.status_code < 500 and answer.status_code not in (408, 429):
+                raise AssertionError(f"{path} answered {answer.status_code}: {answer.text[:500]}")
+            time.sleep(_AGAIN_S)
