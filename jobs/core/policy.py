@@ -58,6 +58,10 @@ class Policy:
     finish: Finish | None = None
 
 
+#: Of a provider this process does not know.
+DEFAULT_POLICY = Policy()
+
+
 @dataclass(frozen=True, slots=True)
 class Alarms:
     """When the clock next has something to say about a job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobs.core.policy import Policy
+from jobs.core.policy import DEFAULT_POLICY, Policy
 from jobs.services.documents import Row
 from jobs.storage.attempts import Charge, raise_costs
 from jobs.storage.database import Transaction
@@ -27,5 +27,5 @@ def charge_attempts(tx: Transaction, policies: Mapping[str, Policy], charges: Se
 
 
 def _spent(policies: Mapping[str, Policy], job: Row, amount: float) -> Spent:
-    currency = policies.get(job["provider"], Policy()).currency
+    currency = policies.get(job["provider"], DEFAULT_POLICY).currency
     return Spent(job["provider"], job["tenant"], currency, amount)

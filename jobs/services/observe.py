@@ -18,7 +18,7 @@ from jobs.core.decisions import Decision, JobView, Step, Verdict
 from jobs.core.errors import NotFound
 from jobs.core.finishing import as_finished
 from jobs.core.observations import Observation, Source
-from jobs.core.policy import Policy
+from jobs.core.policy import DEFAULT_POLICY, Policy
 from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
 from jobs.services.charging import charge_attempts
@@ -131,10 +131,11 @@ class Observer:
     def _fold(
         self, tx: Transaction, fold: _Fold, seen: Observation, book: RunBook
     ) -> tuple[Verdict, Step | None, tuple[str, ...]]:
-        seen = as_finished(seen, self._policies.get(fold.row["provider"], Policy()).finish)
+        policy = self._policies.get(fold.row["provider"], DEFAULT_POLICY)
+        seen = as_finished(seen, policy.finish)
         decision = _decide(fold, seen, book)
         fold.view = decision.job
-        fold.changes |= {**decision.changes, **self._due_times(tx, decision, seen, row=fold.row)}
+        fold.changes |= {**decision.changes, **self._due_times(tx, decision, seen, policy, row=fold.row)}
         fold.steps += bool(decision.changes)
         _expect_files(tx, fold, decision)
         if decision.step is not None:
@@ -146,8 +147,9 @@ class Observer:
         event_ids = _add_events(fold, decision, seen)
         return decision.verdict, decision.step, event_ids
 
-    def _due_times(self, tx: Transaction, decision: Decision, seen: Observation, *, row: Row) -> dict[str, Any]:
-        policy = self._policies.get(row["provider"], Policy())
+    def _due_times(
+        self, tx: Transaction, decision: Decision, seen: Observation, policy: Policy, *, row: Row
+    ) -> dict[str, Any]:
         changes: dict[str, Any] = {}
         if "provider_job_id" in decision.changes:
             first = seen.at + self._first_wait(tx, policy, row)
@@ -233,7 +235,7 @@ def _foreign_run(fold: _Fold, seen: Observation, owner: Owner | None) -> Decisio
 def _add_events(fold: _Fold, decision: Decision, seen: Observation) -> tuple[str, ...]:
     if not decision.events:
         return ()
-    first = fold.now_row["event_count"] + 1
+    first = int(fold.changes.get("event_count") or fold.row["event_count"]) + 1
     fold.changes["event_count"] = first + len(decision.events) - 1
     document = job_document(fold.now_row, with_input=False)
     rows = [
