@@ -45,6 +45,11 @@ Network: TypeAlias = Annotated[IPv4Network | IPv6Network, BeforeValidator(ip_net
 Rate: TypeAlias = Annotated[float, BeforeValidator(parse_rate)]
 
 
+#: Requests to one account in flight at most, where its entry does not say. A ``worker-io`` has eight places: a provider
+#: whose every answer takes its whole time-out must leave some to the others.
+DEFAULT_CONCURRENCY = 6
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterDefaults:
     """What an adapter says about itself where an entry is silent.
@@ -179,7 +184,7 @@ class ProviderConfig(BaseModel):
     on_deadline: OnDeadline = OnDeadline.REVIEW
     poll: PollConfig = PollConfig()
     rate_limit: Rate | None = None
-    concurrency: Annotated[int, Field(ge=1, strict=True)] | None = None
+    concurrency: Annotated[int, Field(ge=1, strict=True)] = DEFAULT_CONCURRENCY
     budget: BudgetConfig | None = None
     idempotency: Literal["replay", "reject", "none"] = "replay"
     idempotency_window: Duration = timedelta(hours=24)

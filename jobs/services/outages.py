@@ -25,9 +25,10 @@ from jobs.services import pacing
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.accounts import find_account, lock_account, update_account
 from jobs.storage.database import Transaction
-from jobs.storage.jobs import Row, due_jobs
+from jobs.storage.jobs import Row
 from jobs.storage.metadata import from_microseconds, to_microseconds
 from jobs.storage.outbox import append_event
+from jobs.storage.turns import due_in_turn, due_tenants
 
 #: As long as a job's own lease; a call is bounded far below it.
 _PROBE_LEASE = timedelta(seconds=30)
@@ -91,18 +92,17 @@ def lets_through(account: Row, ref: str | None, tx: Transaction) -> bool:
     return not is_away(account) or (ref is not None and breaker_of(account).lets_through(ref, now=tx.now))
 
 
-def claim_probe(tx: Transaction, name: str, kind: str) -> list[str]:
+def claim_probe(tx: Transaction, name: str, kind: str, tenants: Sequence[str]) -> list[str]:
     """The job whose due work of this kind shall try whether the provider is back; none where none shall.
 
-    Whoever asks leases it in the same transaction.
+    Whoever asks leases it in the same transaction. ``tenants`` have such work.
     """
     account = find_account(tx, name)
     if not is_away(account) or not _may_probe(account, tx):
         return []
-    cheaper = _PROBES[: _PROBES.index(kind)]
-    if any(due_jobs(tx, other, limit=1, providers=[name]) for other in cheaper):
+    if any(due_tenants(tx, cheaper, [name]) for cheaper in _PROBES[: _PROBES.index(kind)]):
         return []
-    found = [row["id"] for row in due_jobs(tx, kind, limit=1, providers=[name])]
+    found = [row["id"] for row in due_in_turn(tx, kind, name, tenants=tenants, limit=1)]
     return [job_id for job_id in found if take_probe(tx, name, job_id)]
 
 
@@ -117,7 +117,7 @@ def take_probe(tx: Transaction, name: str, ref: str) -> bool:
 
 def has_due_work(tx: Transaction, name: str) -> bool:
     """Whether any job of the provider waits for a call, which is a better probe than one about an extra run."""
-    return any(due_jobs(tx, kind, limit=1, providers=[name]) for kind in _PROBES)
+    return any(due_tenants(tx, kind, [name]) for kind in _PROBES)
 
 
 def _may_probe(account: Row, tx: Transaction) -> bool:

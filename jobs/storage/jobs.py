@@ -182,21 +182,6 @@ def release_lease(tx: Transaction, job_id: str, *, held: str, changes: Row | Non
     return update_bookkeeping(tx, job_id, after, jobs.c.lease_token == held)
 
 
-def due_jobs(tx: Transaction, kind: str, *, limit: int, providers: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Jobs with due work of a kind and a free lease, longest due first; rows another sweep has locked are skipped."""
-    due_at = jobs.c[DUE_COLUMNS[kind]]
-    statement = (
-        sa.select(jobs.c.id, jobs.c.provider, due_at.label("due_at"))
-        .where(due_at.is_not(None), due_at <= tx.now, is_free(tx.now))
-        .order_by(due_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    if providers is not None:
-        statement = statement.where(jobs.c.provider.in_(providers))
-    return tx.rows(statement)
-
-
 def has_due_jobs(tx: Transaction, kind: str) -> bool:
     """Whether any work of a kind is due and free; costs one look at the index."""
     due_at = jobs.c[DUE_COLUMNS[kind]]

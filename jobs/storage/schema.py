@@ -25,6 +25,13 @@ def due_index(table: str, column: str) -> sa.Index:
     return sa.Index(f"ix_{table}_{column}", column, sqlite_where=predicate, postgresql_where=predicate)
 
 
+def turn_index(table: str, column: str) -> sa.Index:
+    """An index over what is due, provider by provider and tenant by tenant: whose turn it is takes a few looks."""
+    predicate = sa.text(f"{column} IS NOT NULL")
+    columns = ("provider", "tenant", column)
+    return sa.Index(f"ix_{table}_turns_{column}", *columns, sqlite_where=predicate, postgresql_where=predicate)
+
+
 def unique_where(name: str, columns: tuple[str, ...], predicate: str) -> sa.Index:
     """A rule that holds among some rows of a table."""
     where = sa.text(predicate)
@@ -102,6 +109,9 @@ jobs = sa.Table(
     due_index("jobs", "next_submit_at"),
     due_index("jobs", "next_poll_at"),
     due_index("jobs", "next_cancel_at"),
+    turn_index("jobs", "next_submit_at"),
+    turn_index("jobs", "next_poll_at"),
+    turn_index("jobs", "next_cancel_at"),
     due_index("jobs", "next_alarm_at"),
     due_index("jobs", "lease_until"),
     sa.Index("ix_jobs_tenant_id", "tenant", "id"),

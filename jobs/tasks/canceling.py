@@ -8,12 +8,13 @@ from jobs.broker import CANCEL, STOP_EXTRA_RUN
 from jobs.services.canceling import cancel_run
 from jobs.services.extra_runs import stop_extra_run
 from jobs.services.runtime import current
+from jobs.services.working_on import work_on
 
 
 @shared_task(name=CANCEL)
 def cancel(job_id: str, lease_token: str | None = None) -> None:
     """Cancels the run."""
-    cancel_run(current(), job_id, lease_token)
+    work_on(current(), "cancel", cancel_run, job_id=job_id, lease_token=lease_token)
 
 
 @shared_task(name=STOP_EXTRA_RUN)

@@ -280,6 +280,30 @@ def upgrade() -> None:
     )
     op.create_index("ix_jobs_provider_state", "jobs", ["provider", "state"], unique=False)
     op.create_index("ix_jobs_tenant_id", "jobs", ["tenant", "id"], unique=False)
+    op.create_index(
+        "ix_jobs_turns_next_cancel_at",
+        "jobs",
+        ["provider", "tenant", "next_cancel_at"],
+        unique=False,
+        sqlite_where=sa.text("next_cancel_at IS NOT NULL"),
+        postgresql_where=sa.text("next_cancel_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_turns_next_poll_at",
+        "jobs",
+        ["provider", "tenant", "next_poll_at"],
+        unique=False,
+        sqlite_where=sa.text("next_poll_at IS NOT NULL"),
+        postgresql_where=sa.text("next_poll_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_jobs_turns_next_submit_at",
+        "jobs",
+        ["provider", "tenant", "next_submit_at"],
+        unique=False,
+        sqlite_where=sa.text("next_submit_at IS NOT NULL"),
+        postgresql_where=sa.text("next_submit_at IS NOT NULL"),
+    )
     op.create_table(
         "outbox",
         sa.Column("row_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -842,6 +866,24 @@ def downgrade() -> None:
         postgresql_where=sa.text("relayed_at IS NULL AND parked_at IS NULL"),
     )
     op.drop_table("outbox")
+    op.drop_index(
+        "ix_jobs_turns_next_submit_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_submit_at IS NOT NULL"),
+        postgresql_where=sa.text("next_submit_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_turns_next_poll_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_poll_at IS NOT NULL"),
+        postgresql_where=sa.text("next_poll_at IS NOT NULL"),
+    )
+    op.drop_index(
+        "ix_jobs_turns_next_cancel_at",
+        table_name="jobs",
+        sqlite_where=sa.text("next_cancel_at IS NOT NULL"),
+        postgresql_where=sa.text("next_cancel_at IS NOT NULL"),
+    )
     op.drop_index("ix_jobs_tenant_id", table_name="jobs")
     op.drop_index("ix_jobs_provider_state", table_name="jobs")
     op.drop_index(

@@ -151,11 +151,11 @@ def test_one_accounts_trouble_is_no_others(database: Database, clock: FakeClock)
     stage = a_stage(database, clock, others={"paused": Policy(), "blocked": Policy()})
     jobs = {name: stage.new_job(provider=name) for name in (PROVIDER, "paused", "blocked")}
     with database.write() as tx:
-        budgets.block(tx, "blocked", timedelta(seconds=20))
+        budgets.block(tx, "blocked", timedelta(seconds=15))
     set_paused(stage, "paused", paused=True)
 
     assert claimed(stage) == [jobs[PROVIDER]]
-    clock.advance(20)
+    clock.advance(15)
     assert claimed(stage) == [jobs["blocked"]]
     set_paused(stage, "paused", paused=False)
     clock.advance(31)
