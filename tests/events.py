@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from jsonschema import Draft202012Validator, FormatChecker
 
 from jobs.api.event_shapes import strict_schema
-from jobs.core.events import EventType
+from jobs.core.events import EventType, StreamedType
 from jobs.services.documents import event_document
 from jobs.storage.database import Database
 from jobs.storage.schema import outbox
@@ -20,7 +20,8 @@ from webhooks.outgoing.schema import event_bodies
 
 @cache
 def _validator(event_type: str) -> Draft202012Validator:
-    return Draft202012Validator(strict_schema(EventType(event_type)), format_checker=FormatChecker())
+    known = StreamedType(event_type) if event_type in {*StreamedType} else EventType(event_type)
+    return Draft202012Validator(strict_schema(known), format_checker=FormatChecker())
 
 
 def faults_of(document: Mapping[str, Any]) -> Iterator[str]:

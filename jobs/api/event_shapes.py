@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field, create_model
 
 from jobs.api.documents import Document, Job
-from jobs.core.events import DESCRIPTIONS, SCHEMA_VERSION, EventType
+from jobs.core.events import DESCRIPTIONS, SCHEMA_VERSION, EventType, StreamedType
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -26,6 +26,26 @@ class JobData(Document):
     """Of events of a job."""
 
     job: ToldJob  # type: ignore[valid-type] # made above
+
+
+class NamedJob(Document):
+    """A job, by its id alone."""
+
+    id: str
+
+
+class OutputResetData(Document):
+    """Of ``job.output.reset``."""
+
+    job: NamedJob
+    attempt: int = Field(ge=1, description="Whose output begins")
+
+
+class OutputDeltaData(OutputResetData):
+    """Of ``job.output.delta``."""
+
+    offset: int = Field(ge=0, description="Where the text begins in the whole output, in Unicode code points")
+    text: str = Field(min_length=1)
 
 
 class ToldArtifact(Document):
@@ -186,6 +206,8 @@ class LooseEnvelope(Envelope):
 
 _DATA: dict[str, type[Document]] = {
     "job": JobData,
+    StreamedType.OUTPUT_DELTA: OutputDeltaData,
+    StreamedType.OUTPUT_RESET: OutputResetData,
     "artifact": ArtifactData,
     "webhook": WebhookData,
     "heartbeat": HeartbeatData,
@@ -201,10 +223,10 @@ _DATA: dict[str, type[Document]] = {
 
 
 @cache
-def strict_schema(event_type: EventType) -> dict[str, Any]:
+def strict_schema(event_type: EventType | StreamedType) -> dict[str, Any]:
     """The JSON Schema of what this release writes, to the last field; ours to test against."""
     family = event_type.partition(".")[0]
-    sequenced = family in ("job", "artifact")
+    sequenced = family in ("job", "artifact") and not isinstance(event_type, StreamedType)
     model = create_model(
         "Event",
         __base__=SequencedEnvelope if sequenced else LooseEnvelope,
@@ -217,7 +239,7 @@ def strict_schema(event_type: EventType) -> dict[str, Any]:
     return {"$schema": _DIALECT, "$id": f"urn:homing:event:{event_type}:{SCHEMA_VERSION}", **schema, **about}
 
 
-def schema_of(event_type: EventType) -> dict[str, Any]:
+def schema_of(event_type: EventType | StreamedType) -> dict[str, Any]:
     """The JSON Schema for consumers: fields may be added within a version, so what it does not know is allowed."""
     opened = _opened(strict_schema(event_type))
     assert isinstance(opened, dict)
@@ -226,7 +248,7 @@ def schema_of(event_type: EventType) -> dict[str, Any]:
 
 def list_event_types() -> Iterator[dict[str, Any]]:
     """Every type with its schema, in the order of the reference."""
-    for event_type in EventType:
+    for event_type in (*EventType, *StreamedType):
         yield {
             "type": str(event_type),
             "description": DESCRIPTIONS[event_type],

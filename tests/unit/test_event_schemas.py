@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from homing.event_schemas import schema_files
 from jobs.api.event_shapes import list_event_types, schema_of, strict_schema
-from jobs.core.events import SCHEMA_VERSION, EventType
+from jobs.core.events import SCHEMA_VERSION, EventType, StreamedType
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "event-schemas"
 HEARTBEAT: dict[str, Any] = {
@@ -32,8 +32,8 @@ def test_the_shipped_files_are_the_schemas_of_this_release() -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")} == dict(schema_files())
 
 
-@pytest.mark.parametrize("event_type", EventType)
-def test_every_type_has_a_schema_that_is_one(event_type: EventType) -> None:
+@pytest.mark.parametrize("event_type", [*EventType, *StreamedType])
+def test_every_type_has_a_schema_that_is_one(event_type: EventType | StreamedType) -> None:
     schema = schema_of(event_type)
 
     Draft202012Validator.check_schema(schema)
@@ -43,7 +43,7 @@ def test_every_type_has_a_schema_that_is_one(event_type: EventType) -> None:
 
 def test_types_are_listed_with_their_version() -> None:
     assert {(known["type"], known["schema_version"]) for known in list_event_types()} == {
-        (str(event_type), SCHEMA_VERSION) for event_type in EventType
+        (str(event_type), SCHEMA_VERSION) for event_type in (*EventType, *StreamedType)
     }
 
 

@@ -21,6 +21,8 @@ from jobs.services.reading import read_job
 from jobs.services.runtime import Runtime
 from jobs.services.streaming import Streams
 from jobs.storage.database import Database
+from jobs.storage.output import append_output, arm_stream, begin_text_anew, end_stream, rest_stream, take_stream
+from tests.events import faults_of
 from tests.factories import seen
 from tests.integration.api.conftest import TENANT, Api, login
 from tests.services.waiting import wait_until
@@ -105,6 +107,70 @@ def test_a_stream_tells_a_job_from_its_snapshot_to_its_end(api: Api, runtime: Ru
     assert end.data["data"]["job"]["state"] == "succeeded"
     assert set(end.data) == {"id", "type", "schema_version", "sequence", "occurred_at", "tenant", "data"}
     assert set(progress.data) == set(end.data)
+
+
+def test_output_is_told_while_it_is_made_from_wherever_a_reader_is(api: Api, runtime: Runtime) -> None:
+    job = api.submit().json
+    observe(runtime, job["id"], JobState.RUNNING)
+    tell(runtime, job["id"], "The pigeon ")
+    story = blocks(api.get(path_of(job["id"])))
+
+    snapshot, first = next(story), next(story)
+    tell(runtime, job["id"], "flies ")
+    second = next(story)
+    story.close()  # type: ignore[attr-defined] # a generator
+    tell(runtime, job["id"], "home.")
+    rest = blocks(api.get(path_of(job["id"]), headers={"Last-Event-ID": second.id}))
+    third = next(rest)
+    tell(runtime, job["id"], "Anew.", anew=True)
+    reset, fourth = next(rest), next(rest)
+    tell(runtime, job["id"], "", is_end=True)
+    observe(runtime, job["id"], JobState.SUCCEEDED)
+    (end,) = rest
+
+    assert snapshot.data["output_offset"] == 11
+    told = [first, second, third, reset, fourth]
+    assert [(event.type, event.data["data"].get("offset"), event.data["data"].get("text")) for event in told] == [
+        ("job.output.delta", 0, "The pigeon "),
+        ("job.output.delta", 11, "flies "),
+        ("job.output.delta", 17, "home."),
+        ("job.output.reset", None, None),
+        ("job.output.delta", 0, "Anew."),
+    ]
+    assert {event.data["data"]["attempt"] for event in told} == {1}
+    assert [fault for event in told for fault in faults_of(event.data)] == []
+    assert end.type == "job.succeeded"
+    assert api.get(path_of(job["id"]), headers={"Last-Event-ID": end.id}).status_code == 204
+
+
+def test_long_text_comes_in_large_pieces_and_the_end_after_all_of_it(api: Api, runtime: Runtime) -> None:
+    job = api.submit().json
+    observe(runtime, job["id"], JobState.RUNNING)
+    for _ in range(30):
+        tell(runtime, job["id"], "0123456789" * 1000)
+    tell(runtime, job["id"], "", is_end=True)
+    observe(runtime, job["id"], JobState.SUCCEEDED)
+
+    _snapshot, *deltas, end = blocks(api.get(path_of(job["id"])))
+
+    assert "".join(event.data["data"]["text"] for event in deltas) == "0123456789" * 30_000
+    assert len(deltas) < 15
+    assert end.type == "job.succeeded"
+
+
+def tell(runtime: Runtime, job_id: str, text: str, *, anew: bool = False, is_end: bool = False) -> None:
+    """What a worker does that listens to the job's run."""
+    with runtime.database.write() as tx:
+        arm_stream(tx, job_id=job_id, provider="renders", attempt=1)
+        taken = take_stream(tx, job_id, held=None, until=tx.now + timedelta(seconds=15))
+        assert taken is not None
+        stream = begin_text_anew(tx, taken) if anew else taken
+        assert stream is not None
+        if is_end:
+            end_stream(tx, stream, "complete")
+            return
+        assert append_output(tx, stream, text, {})
+        rest_stream(tx, {**stream, "length": stream["length"] + len(text)}, next_read_at=tx.now, tries=0)
 
 
 def test_the_envelopes_are_the_events_of_the_list(api: Api, runtime: Runtime) -> None:
