@@ -123,7 +123,7 @@ def _next_try(tx: Transaction, run: Row, token: str, rng: Rng) -> Row:
     return {
         "tries": tries,
         "starts": run["starts"] + 1,
-        "next_try_at": tx.now + _wait_after(tries, rng),
+        "next_try_at": tx.now + max(_wait_after(tries, rng), LEASE * (1 << run["starts"])),
         "lease_token": token,
         "lease_until": tx.now + LEASE,
     }

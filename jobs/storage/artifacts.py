@@ -6,7 +6,7 @@ A row is due while ``next_fetch_at`` is set. Every claim writes a fresh token, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from jobs.core.errors import NotFound
 from jobs.ids import new_id, new_token
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
+from jobs.storage.metadata import Instant
 from jobs.storage.schema import artifacts
 
 
@@ -98,10 +99,30 @@ def take_artifact(tx: Transaction, artifact_id: str, *, held: str | None, until:
     if held is not None:
         is_held = (artifacts.c.lease_token == held, artifacts.c.lease_until > tx.now)
         mine = sa.and_(*is_held, artifacts.c.next_fetch_at.is_not(None))
-    taken = {"lease_token": new_token(), "lease_until": until, "starts": artifacts.c.starts + 1}
+    taken = {
+        "lease_token": new_token(),
+        "lease_until": until,
+        "starts": artifacts.c.starts + 1,
+        "next_fetch_at": later_after(artifacts.c.starts, artifacts.c.next_fetch_at, now=tx.now, lease=until - tx.now),
+    }
     if tx.execute(sa.update(artifacts).where(artifacts.c.id == artifact_id, mine).values(taken)).rowcount != 1:
         return None
     return find_artifact(tx, artifact_id)
+
+
+def later_after(
+    starts: sa.Column[int], due_at: sa.Column[datetime], *, now: datetime, lease: timedelta
+) -> sa.ColumnElement[datetime]:
+    """When a row is due again if the start that is being counted never ends: later each time.
+
+    Args:
+        starts: How many before it never did.
+        due_at: As it is; the first of them waits for its lease alone.
+        now: By the database's clock.
+        lease: Of this start.
+    """
+    waits = [(starts >= count, sa.literal(now + lease * 2**count, Instant())) for count in (2, 1)]
+    return sa.case(*waits, else_=due_at)
 
 
 def keep_artifact(tx: Transaction, row: Row, *, until: datetime) -> bool:

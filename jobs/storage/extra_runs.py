@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.ids import new_id, new_token
+from jobs.storage.artifacts import later_after
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.schema import extra_runs as runs
@@ -73,7 +74,8 @@ def take_extra_run(tx: Transaction, row_id: str, *, held: str | None, until: dat
     if held is not None:
         mine = sa.and_(runs.c.lease_token == held, runs.c.lease_until > tx.now, runs.c.next_check_at.is_not(None))
     counted = {"tries": runs.c.tries + 1, "starts": runs.c.starts + 1}
-    taken = {"lease_token": new_token(), "lease_until": until, **counted}
+    due_at = later_after(runs.c.starts, runs.c.next_check_at, now=tx.now, lease=until - tx.now)
+    taken = {"lease_token": new_token(), "lease_until": until, "next_check_at": due_at, **counted}
     if tx.execute(sa.update(runs).where(runs.c.id == row_id, mine).values(taken)).rowcount != 1:
         return None
     return tx.row(sa.select(runs).where(runs.c.id == row_id))
