@@ -23,6 +23,9 @@ FLAG = "homing:inbox:ringing"
 _FLAG_S = 5
 #: After a failure Redis is left alone for so long; meanwhile the sweep is the bell.
 _REST = timedelta(seconds=5)
+#: A ring is followed by a pause of so many times its own length: under load every commit asks for one.
+_PAUSES_PER_RING = 9
+_LONGEST_PAUSE_S = 0.05
 
 _log = structlog.get_logger(__name__)
 
@@ -120,7 +123,13 @@ class Bell:
                 if not self._is_wanted:
                     return
                 self._is_wanted = False
+            began_s = self._monotonic()
             self._ring_safely()
+            self._pause((self._monotonic() - began_s) * _PAUSES_PER_RING)
+
+    def _pause(self, span_s: float) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._is_stopping, timeout=min(span_s, _LONGEST_PAUSE_S))
 
     def _ring_safely(self) -> None:
         try:

@@ -1,8 +1,10 @@
 """Group commit: one thread per process stores whatever waits, in one transaction, and releases each caller with its
 own outcome.
 
-No timer: a batch is what came while the last one was being committed, so a lone event waits for nobody and a burst
-shares its commits. The thread starts at the first event, in whichever process that is, so a fork is harmless.
+A batch is what came while the last one was being committed, so a lone event waits for nobody and a burst shares its
+commits. Those released together come back together: while more keep coming, a batch is held open until it is as large
+as the last one, for else half of them would always just miss it. The thread starts at the first event, in whichever
+process that is, so a fork is harmless.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ CALLER_WAIT = timedelta(seconds=1.8)
 _RETRY_AFTER = timedelta(seconds=5)
 _MAX_BATCH = 256
 _MAX_BATCH_BYTES = 16 * 2**20
+#: Who does not come within this time of the one before is not waited for.
+GATHERING_PAUSE = timedelta(milliseconds=0.5)
+#: How long repeats alone wait to be counted together. Nobody waits for them.
+_COUNTING_PAUSE_S = 0.2
 _MAX_COUNTED_ROWS = 10_000  # repeats of busy rows are remembered, not for ever
 
 _log = structlog.get_logger(__name__)
@@ -44,14 +50,15 @@ class _Caller:
         self.event = event
         self.stored: Stored | None = None
         self.error: JobsError | None = None
-        self._done = threading.Event()
+        self._done = threading.Lock()  # held until then: an Event costs several of them
+        self._done.acquire()
 
     def release(self, *, stored: Stored | None = None, error: JobsError | None = None) -> None:
         self.stored, self.error = stored, error
-        self._done.set()
+        self._done.release()
 
     def wait(self, timeout_s: float) -> bool:
-        return self._done.wait(timeout_s)
+        return self._done.acquire(timeout=timeout_s)
 
 
 class Committer:
@@ -64,6 +71,7 @@ class Committer:
         count_copies: CountCopies,
         on_commit: Callable[[], None],
         caller_wait: timedelta = CALLER_WAIT,
+        gathering_pause: timedelta = GATHERING_PAUSE,
     ) -> None:
         """Starts nothing yet.
 
@@ -72,11 +80,13 @@ class Committer:
             count_copies: Counts acknowledged repeats by row; returns what it could not count yet.
             on_commit: Called after a commit that left work to do; must neither wait nor raise.
             caller_wait: How long :meth:`submit` waits at most.
+            gathering_pause: How long an open batch waits for the next event, while it is smaller than the last one.
         """
         self._store = store
         self._count_copies = count_copies
         self._on_commit = on_commit
         self._caller_wait_s = caller_wait.total_seconds()
+        self._gathering_pause_s = gathering_pause.total_seconds()
         self._reset()
         forget = weakref.WeakMethod(self._reset)
         os.register_at_fork(after_in_child=lambda: _call(forget))
@@ -88,6 +98,7 @@ class Committer:
         self._queue: deque[_Caller] = deque()
         self._copies: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
+        self._last_size = 1
         self._is_stopping = False
         self._is_busy = False
         self._is_held_up = False
@@ -109,7 +120,7 @@ class Committer:
             if self._is_held_up:
                 raise Unavailable("a commit is taking too long", retry_after=_RETRY_AFTER)
             self._queue.append(caller)
-            self._wake()
+            self._wake(is_needed=len(self._queue) == 1 or len(self._queue) >= self._last_size)
         if not caller.wait(self._caller_wait_s):
             self._withdraw(caller)
             raise Unavailable("the event was not stored in time", retry_after=_RETRY_AFTER)
@@ -130,13 +141,14 @@ class Committer:
     def _note_copy(self, event_id: str) -> None:
         with self._condition:
             self._copies[event_id] += 1
-            self._wake()
+            self._wake(is_needed=len(self._copies) == 1)
 
-    def _wake(self) -> None:
+    def _wake(self, *, is_needed: bool) -> None:
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="inbox-committer", daemon=True)
             self._thread.start()
-        self._condition.notify()
+        if is_needed:
+            self._condition.notify()
 
     def _withdraw(self, caller: _Caller) -> None:
         with self._condition:
@@ -148,7 +160,7 @@ class Committer:
         busy: dict[str, int] = {}
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._queue or self._copies or self._is_stopping)
+                self._gather()
                 callers, copies = self._take(), self._copies
                 if not callers and not copies:
                     break
@@ -162,6 +174,16 @@ class Committer:
                     self._is_busy = self._is_held_up = False
         self._count(Counter(busy))  # whoever held those rows has had the time since
 
+    def _gather(self) -> None:
+        """Waits for something to do, and then for those who are about to come; the lock is held."""
+        self._condition.wait_for(lambda: self._queue or self._copies or self._is_stopping)
+        if not self._queue:
+            self._condition.wait_for(lambda: self._queue or self._is_stopping, timeout=_COUNTING_PAUSE_S)
+        before = 0
+        while before < len(self._queue) < self._last_size and not self._is_stopping:
+            before = len(self._queue)
+            self._condition.wait(self._gathering_pause_s)
+
     def _take(self) -> list[_Caller]:
         taken: list[_Caller] = []
         size_bytes = 0
@@ -169,6 +191,7 @@ class Committer:
             caller = self._queue.popleft()
             size_bytes += len(caller.event.raw)
             taken.append(caller)
+        self._last_size = max(1, len(taken))
         return taken
 
     def _commit(self, callers: Sequence[_Caller]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.core.errors import Unavailable
 from tests.unit.webhooks.incoming.test_events import an_event
-from webhooks.incoming.committer import Committer
+from webhooks.incoming.committer import Committer, _Caller
 from webhooks.incoming.events import KnownEvent, NewEvent, Stored
 from webhooks.incoming.seen import SeenEvents
 
@@ -53,9 +53,9 @@ def committer(inbox: Inbox) -> Iterator[Committer]:
     built.stop()
 
 
-def submit_all(committer: Committer, count: int, *, raw: bytes = b"{}") -> list[threading.Thread]:
+def submit_all(committer: Committer, count: int, *, prefix: str = "m", raw: bytes = b"{}") -> list[threading.Thread]:
     threads = [
-        threading.Thread(target=committer.submit, args=(an_event(header_id=f"m{number}", raw=raw),))
+        threading.Thread(target=committer.submit, args=(an_event(header_id=f"{prefix}{number}", raw=raw),))
         for number in range(count)
     ]
     for thread in threads:
@@ -74,12 +74,7 @@ def gather(committer: Committer, inbox: Inbox, count: int, *, raw: bytes = b"{}"
     inbox.go_on.clear()
     first = submit_all(committer, 1)
     assert inbox.reached.wait(5)
-    others = [
-        threading.Thread(target=committer.submit, args=(an_event(header_id=f"w{number}", raw=raw),))
-        for number in range(count)
-    ]
-    for thread in others:
-        thread.start()
+    others = submit_all(committer, count, prefix="w", raw=raw)
     while len(committer._queue) < count:
         threading.Event().wait(0.001)
     inbox.go_on.set()
@@ -114,6 +109,49 @@ def test_an_event_alone_waits_for_no_timer(committer: Committer, inbox: Inbox) -
         committer.submit(an_event(header_id=f"m{number}"))
 
     assert [len(batch) for batch in inbox.batches] == [1, 1, 1]
+
+
+def test_a_batch_is_held_open_until_it_is_as_large_as_the_last_one(committer: Committer, inbox: Inbox) -> None:
+    """Those released together come back together; else each commit would take half of them."""
+    committer._gathering_pause_s = 60
+    gather(committer, inbox, 3)
+
+    finish(submit_all(committer, 3, prefix="back"))
+
+    assert [len(batch) for batch in inbox.batches] == [1, 3, 3]
+
+
+def test_a_batch_is_held_open_no_longer_than_more_keep_coming(committer: Committer, inbox: Inbox) -> None:
+    gather(committer, inbox, 3)
+
+    committer.submit(an_event(header_id="alone"))
+    committer.submit(an_event(header_id="again"))
+
+    assert inbox.batches[2:] == [["alone"], ["again"]]
+
+
+def test_whoever_waits_in_an_open_batch_is_committed_at_a_stop(committer: Committer, inbox: Inbox) -> None:
+    """I14: nobody is lost between the queue and the commit."""
+    committer._gathering_pause_s = 60
+    gather(committer, inbox, 5)
+    waiting = submit_all(committer, 2, prefix="late")
+    while len(committer._queue) < 2:
+        threading.Event().wait(0.001)
+
+    committer.stop()
+
+    finish(waiting)
+    assert sorted(map(str, inbox.batches[2])) == ["late0", "late1"]
+
+
+def test_a_thread_that_died_is_replaced_at_the_next_event(committer: Committer, inbox: Inbox) -> None:
+    gather(committer, inbox, 3)
+    committer.stop()
+    committer._queue.append(_Caller(an_event(header_id="left behind")))
+
+    committer.submit(an_event(header_id="next"))
+
+    assert inbox.batches[2:] == [["left behind", "next"]]
 
 
 def test_while_a_commit_holds_everybody_up_nobody_else_waits_for_it(inbox: Inbox) -> None:
