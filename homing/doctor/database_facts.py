@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from homing.doctor.facts import DatabaseFacts, Silence
-from homing.health.fleet import oldest_webhook
+from homing.health.fleet import WRITER_STUCK, oldest_delivery, oldest_webhook
 from jobs.core.states import OPEN
 from jobs.services.letter_growth import ALARM as LETTER_ALARM
 from jobs.storage import tallies
@@ -42,6 +42,8 @@ def read_database(database: Database) -> DatabaseFacts:
             unheard_oldest_s=_age_s(tx, tallies.oldest_unheard(tx)),
             outbox_oldest_s=_age_s(tx, tallies.oldest_unrelayed(tx)),
             inbox_oldest_s=_age_s(tx, oldest_webhook(tx)),
+            delivery_oldest_s=_age_s(tx, oldest_delivery(tx)),
+            writer=_stuck_writer(database),
             parked=_count(tx, inbox_events.c.status == InboxStatus.PARKED),
             overdue_leases=_overdue_leases(tx),
             paused=tuple(sorted(name for name, account in accounts.items() if account["paused_at"])),
@@ -67,6 +69,13 @@ def _due_ages(tx: Transaction) -> dict[str, float]:
     """For each kind of work that is due, how long its oldest piece has been."""
     oldest = {kind: tallies.oldest_due(tx, kind) for kind in DUE_COLUMNS}
     return {f"{kind}s": _seconds(tx.now - since) for kind, since in oldest.items() if since is not None}
+
+
+def _stuck_writer(database: Database) -> tuple[int, float] | None:
+    holder = database.find_writer()
+    if holder is None or holder.for_s <= WRITER_STUCK.total_seconds():
+        return None
+    return holder.pid, round(holder.for_s, 1)
 
 
 def _overdue_leases(tx: Transaction) -> int:

@@ -10,6 +10,9 @@ from homing.doctor.facts import DatabaseFacts, Facts
 
 #: Anything that moves by itself has moved by then, restarts included.
 STUCK_AFTER_S = 60.0
+#: A fleet so young has not taken up yet what waited for it, nor been heard of everywhere: every canary has had its turn
+#: by then.
+STARTING_S = 30.0
 #: A queue this long is not drained as fast as it fills.
 LONG_QUEUE = 1000
 
@@ -32,7 +35,7 @@ class Finding:
 
 def diagnose(facts: Facts) -> list[Finding]:
     """Judge the facts; what explains most comes first."""
-    return [*_services(facts), *_processes(facts), *_work(facts)]
+    return [*_services(facts), *_writer(facts), *_processes(facts), *_work(facts)]
 
 
 def _services(facts: Facts) -> Iterator[Finding]:
@@ -46,6 +49,15 @@ def _services(facts: Facts) -> Iterator[Finding]:
         )
     elif busy := {name: count for name, count in facts.redis.queues.items() if count >= LONG_QUEUE}:
         yield _wrong(f"queues are long: {in_words(busy)}", "start more workers for them, or find what holds them up")
+
+
+def _writer(facts: Facts) -> Iterator[Finding]:
+    if facts.database is not None and facts.database.writer is not None:
+        pid, for_s = facts.database.writer
+        yield _wrong(
+            f"process {pid} has held the database's write lock for {for_s:.0f} s: nobody else can write",
+            f"let it go on (`kill -CONT {pid}`, if it was stopped), or end it (`kill -9 {pid}`): its work is taken up",
+        )
 
 
 def _database_remedy(facts: Facts) -> str:
@@ -64,11 +76,22 @@ def _processes(facts: Facts) -> Iterator[Finding]:
             )
     if facts.database is None:
         return
+    if _is_starting(facts):
+        yield Finding(
+            Level.NOTE,
+            f"the fleet was started {facts.up_s:.0f} s ago",
+            "it takes up what has waited for it; look again in half a minute",
+        )
+        return
     stale = [beat.name for beat in facts.database.heartbeats if beat.is_stale]
     if stale:
         yield _wrong(f"no sign of life from {', '.join(stale)}", _heartbeat_remedy(facts, stale))
     if not facts.database.heartbeats:
         yield _wrong("nothing has ever swept here", "start a fleet: `homing up --embedded` on one machine")
+
+
+def _is_starting(facts: Facts) -> bool:
+    return facts.up_s is not None and facts.up_s < STARTING_S
 
 
 def _heartbeat_remedy(facts: Facts, stale: list[str]) -> str:
@@ -83,7 +106,7 @@ def _work(facts: Facts) -> Iterator[Finding]:
     if (found := facts.database) is None:
         return
     yield from _outages(found)
-    yield from _late_work(found)
+    yield from () if _is_starting(facts) else _late_work(found)
     if found.reviews:
         yield _wrong(
             f"jobs wait for a person: {in_words(found.reviews)}",
@@ -144,6 +167,11 @@ def _late_work(found: DatabaseFacts) -> Iterator[Finding]:
         yield _wrong(
             f"a stored webhook has waited {found.inbox_oldest_s:.0f} s to be applied",
             "is worker-events running? Its log says what it fails on",
+        )
+    if (found.delivery_oldest_s or 0) > STUCK_AFTER_S:
+        yield _wrong(
+            f"deliveries are due and not sent for {found.delivery_oldest_s:.0f} s",
+            "are worker-events and worker-io running? `homing deliveries list` shows what waits",
         )
     if (found.outbox_oldest_s or 0) > STUCK_AFTER_S:
         yield _wrong(

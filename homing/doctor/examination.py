@@ -18,6 +18,7 @@ from homing.redis_probe import RedisProbe
 from homing.up import run_file
 from homing.up.redis_server import find_place
 from jobs.broker import ALL_QUEUES
+from jobs.clock import SystemClock
 from jobs.config.loading import Configuration
 from jobs.config.settings import Settings
 from jobs.core.errors import JobsError
@@ -57,6 +58,7 @@ def examine(configuration: Configuration, environ: Mapping[str, str]) -> Examina
         redis=queues,
         redis_fault=redis_fault,
         processes=_processes(settings.data_dir),
+        up_s=_up_s(settings.data_dir),
     )
     return Examination(facts, tuple(diagnose(facts)))
 
@@ -94,3 +96,17 @@ def _processes(data_dir: Path) -> dict[str, bool] | None:
     if running is None:
         return None
     return {name: bool(pids) and psutil.pid_exists(pids[0]) for name, pids in running.pids.items()}
+
+
+def _up_s(data_dir: Path) -> float | None:
+    """The age of the process that has run for longest."""
+    running = run_file.read(data_dir)
+    began = [at for pids in (running.pids.values() if running else ()) for at in map(_began_at, pids[:1]) if at]
+    return max(0.0, SystemClock().now().timestamp() - min(began)) if began else None
+
+
+def _began_at(pid: int) -> float | None:
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None

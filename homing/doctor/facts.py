@@ -29,6 +29,8 @@ class DatabaseFacts:
         unheard_oldest_s: how long a run has told its output to nobody.
         outbox_oldest_s: age of the oldest event that was not relayed.
         inbox_oldest_s: age of the oldest stored webhook that was not applied.
+        delivery_oldest_s: how long the endpoint that has waited longest could have been sent something.
+        writer: who holds SQLite's writer lock, and for how many seconds, where it is for too long.
         parked: webhooks that name a run nobody knows.
         overdue_leases: jobs whose worker let its lease run out long ago.
         paused: provider entries somebody has paused.
@@ -45,6 +47,8 @@ class DatabaseFacts:
     unheard_oldest_s: float | None = None
     outbox_oldest_s: float | None = None
     inbox_oldest_s: float | None = None
+    delivery_oldest_s: float | None = None
+    writer: tuple[int, float] | None = None
     parked: int = 0
     overdue_leases: int = 0
     paused: tuple[str, ...] = ()
@@ -69,6 +73,7 @@ class Facts:
         redis: none where it does not answer; `redis_fault` says why.
         processes: of a fleet that `homing up` started from the data dir, main process alive or not; none: there is
             no such fleet.
+        up_s: how long that fleet has been running; none: there is none, or it cannot be told.
         data_dir: where its files are.
     """
 
@@ -78,3 +83,4 @@ class Facts:
     redis: RedisFacts | None = None
     redis_fault: str = ""
     processes: Mapping[str, bool] | None = None
+    up_s: float | None = None

@@ -46,7 +46,8 @@ def _work(found: DatabaseFacts) -> Iterator[tuple[str, str]]:
     yield "jobs", in_words(found.jobs) or "none yet"
     yield "in review", in_words(found.reviews) or "none"
     yield "dead letters", in_words(found.dead_letters) or "none"
-    yield "oldest waits", f"webhook {_age(found.inbox_oldest_s)}, event {_age(found.outbox_oldest_s)}"
+    ages = {"webhook": found.inbox_oldest_s, "event": found.outbox_oldest_s, "delivery": found.delivery_oldest_s}
+    yield "oldest waits", ", ".join(f"{name} {_age(age_s)}" for name, age_s in ages.items())
 
 
 def _processes(processes: Mapping[str, bool] | None) -> str:

@@ -19,9 +19,13 @@ from jobs.storage.tallies import list_accounts, oldest_due, oldest_unheard, olde
 from reconciler.heartbeats import Heartbeat, list_heartbeats
 from reconciler.schedule import expected_heartbeats
 from webhooks.incoming.schema import inbox_events
+from webhooks.outgoing.schema import endpoints
 
 #: Work is begun within seconds; a row that is due for longer means that nobody begins it.
 LATE = timedelta(seconds=60)
+
+#: A transaction takes milliseconds; one that lasts is stuck, and every writer with it.
+WRITER_STUCK = timedelta(seconds=5)
 
 _QUEUE = "queue."
 
@@ -82,6 +86,9 @@ def examine(database: Database, *, redis_fault: Callable[[], str | None]) -> Fle
             _read_outages(tx, health)
     except Unavailable as error:
         health.reasons.append(error.detail)
+    holder = database.find_writer()
+    if holder is not None and holder.for_s > WRITER_STUCK.total_seconds():
+        health.reasons.append(f"process {holder.pid} has held the database's write lock for {holder.for_s:.0f} s")
     return health
 
 
@@ -135,11 +142,19 @@ def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:
     yield "output to listen to", oldest_unheard(tx)
     yield "events to relay", oldest_unrelayed(tx)
     yield "webhooks to apply", oldest_webhook(tx)
+    yield "deliveries to send", oldest_delivery(tx)
 
 
 def oldest_webhook(tx: Transaction) -> datetime | None:
     """When the longest due webhook should have been applied."""
     due_at = inbox_events.c.next_try_at
+    row = tx.row(sa.select(sa.func.min(due_at).label("due_at")).where(due_at.is_not(None), due_at <= tx.now))
+    return row["due_at"] if row else None
+
+
+def oldest_delivery(tx: Transaction) -> datetime | None:
+    """Since when the endpoint that has waited longest could have been sent something."""
+    due_at = endpoints.c.next_send_at
     row = tx.row(sa.select(sa.func.min(due_at).label("due_at")).where(due_at.is_not(None), due_at <= tx.now))
     return row["due_at"] if row else None
 

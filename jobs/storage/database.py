@@ -26,7 +26,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import Unavailable
 from jobs.storage.patience import Outage, limit_waits
-from jobs.storage.writer_lock import WriterLock
+from jobs.storage.writer_lock import Holder, WriterLock, find_holder, lock_file
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
 # Shorter than any lease under which something is written that has happened already.
@@ -161,9 +161,7 @@ class Database:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         # The lock's patience is real time: a fake clock would never let it give up.
-        lock = WriterLock(
-            path.with_name(path.name + ".lock"), timeout_s=write_timeout_s, monotonic=SystemClock().monotonic
-        )
+        lock = WriterLock(lock_file(path), timeout_s=write_timeout_s, monotonic=SystemClock().monotonic)
         return cls(engine, clock=clock, lock=lock)
 
     @classmethod
@@ -234,6 +232,12 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is SQLite."""
         return self.engine.dialect.name == "sqlite"
+
+    def find_writer(self) -> Holder | None:
+        """Who holds SQLite's writer lock just now; none where it is free, and on PostgreSQL."""
+        if not self.is_sqlite:
+            return None
+        return find_holder(lock_file(Path(str(self.engine.url.database))), monotonic=SystemClock().monotonic)
 
     def close(self) -> None:
         """Closes every pooled connection."""

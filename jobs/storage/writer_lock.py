@@ -5,6 +5,9 @@ database, in all processes, queue on one lock file, and threads of a process on 
 the turn, a second lock file that everybody passes: the one that has just written waits behind it, and cannot be first
 again while the other still sleeps. The busy timeout stays as a second net. The files are opened on first use in each
 process and closed on exec: a descriptor inherited over fork shares the parent's lock and would exclude nobody.
+
+Whoever holds the lock has signed the file: a process that was stopped with it (SIGSTOP, a debugger, a hung disk) stops
+every writer, and the only remedy is to let it go on or to kill it. So it must be possible to say which it is.
 """
 
 from __future__ import annotations
@@ -14,12 +17,60 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.core.errors import Unavailable
 
 _FIRST_PAUSE_S = 0.0002
 _LONGEST_PAUSE_S = 0.002
+_SIGNATURE_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a database's writer lock.
+
+    Attributes:
+        pid: Its process.
+        for_s: Since it took the lock.
+    """
+
+    pid: int
+    for_s: float
+
+
+def find_holder(path: Path, *, monotonic: Callable[[], float]) -> Holder | None:
+    """Who holds the lock at this moment; None where nobody does, or nobody signed.
+
+    Args:
+        path: The lock file.
+        monotonic: The clock that the holder signed with: of the machine, the same in every process.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_signature(file, monotonic())
+    finally:
+        os.close(file)  # and with it the lock, where it was free
+    return None
+
+
+def _read_signature(file: int, now: float) -> Holder | None:
+    words = os.pread(file, _SIGNATURE_BYTES, 0).split()
+    try:
+        return Holder(int(words[0]), max(0.0, now - float(words[1])))
+    except (IndexError, ValueError):
+        return None
+
+
+def lock_file(database: Path) -> Path:
+    """The lock file of a database's file."""
+    return database.with_name(database.name + ".lock")
 
 
 class WriterLock:
@@ -58,6 +109,7 @@ class WriterLock:
             turn, held = self._opened()
             self._acquire_files(turn, held, give_up_at)
             try:
+                self._sign(held)
                 yield
             finally:
                 fcntl.flock(held, fcntl.LOCK_UN)
@@ -83,6 +135,10 @@ class WriterLock:
                 raise self._refused()
             self._pause.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _sign(self, held: int) -> None:
+        signature = f"{os.getpid()} {self._monotonic():.3f}".ljust(_SIGNATURE_BYTES)
+        os.pwrite(held, signature.encode("ascii"), 0)
 
     def _refused(self) -> Unavailable:
         return Unavailable(f"the database's write lock was not free within {self._timeout_s:g} s")

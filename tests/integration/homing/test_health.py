@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from reconciler.heartbeats import beat
 from reconciler.schedule import expected_heartbeats
 from tests.factories import T, new_job
 from tests.fakes.runtime import a_runtime
+from webhooks.outgoing.schema import endpoints
 
 NOBODY = {"HOMING_REDIS_URL": "redis://127.0.0.1:1/0"}
 
@@ -196,4 +198,45 @@ def test_a_fleet_without_a_database_is_not_well_and_says_so(tmp_path: Path) -> N
 
     assert len(reasons) == 1
     assert "database is not available" in reasons[0]
+    database.close()
+
+
+def test_an_endpoint_that_nobody_sends_to_is_noticed(database: Database, clock: FakeClock) -> None:
+    beat_all(database)
+    due = {"state": "enabled", "next_send_at": clock.now() - timedelta(seconds=61)}
+    with database.write() as tx:
+        tx.execute(sa.insert(endpoints).values(_ENDPOINT | due))
+
+    health = look(database)
+
+    assert health.reasons == ["the oldest of deliveries to send has waited for 1m 1s"]
+
+
+_ENDPOINT = {
+    "id": "ep_1",
+    "tenant": "acme",
+    "kind": "subscribed",
+    "url": "https://example.com/hooks",
+    "events": ["*"],
+    "sees_fleet": False,
+    "rate_per_s": 10.0,
+    "concurrency": 5,
+    "secrets": [],
+    "created_at": T,
+    "updated_at": T,
+}
+
+
+def test_a_writer_that_is_stuck_is_named(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is stopped with the lock stops every other; somebody must know which."""
+    database = Database.connect(sqlite_url)
+    monkeypatch.setattr("homing.health.fleet.WRITER_STUCK", timedelta(0))
+    beat_all(database)
+
+    with held_writer_lock(database):
+        reasons = look(database).reasons
+
+    assert len(reasons) == 1
+    assert f"process {os.getpid()} has held the database's write lock for" in reasons[0]
+    assert look(database).reasons == []
     database.close()

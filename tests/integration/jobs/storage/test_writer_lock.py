@@ -13,7 +13,7 @@ import pytest
 from jobs.clock import SystemClock
 from jobs.core.errors import Unavailable
 from jobs.storage.database import Database
-from jobs.storage.writer_lock import WriterLock
+from jobs.storage.writer_lock import WriterLock, find_holder
 
 
 def lock_at(path: Path, timeout_s: float = 0.2) -> WriterLock:
@@ -113,3 +113,24 @@ def test_a_database_whose_writer_hangs_is_unavailable_within_its_time_out(sqlite
         assert tx.now is not None, "readers never wait for a writer"
     first.close()
     second.close()
+
+
+def test_whoever_holds_the_lock_can_be_named(tmp_path: Path) -> None:
+    lock, later = lock_at(tmp_path / "lock"), SystemClock().monotonic() + 60
+
+    with lock.hold():
+        holder = find_holder(tmp_path / "lock", monotonic=lambda: later)
+
+    assert holder is not None
+    assert holder.pid == os.getpid()
+    assert 59 < holder.for_s < 61
+
+
+def test_a_free_lock_is_held_by_nobody_and_looking_does_not_keep_it(tmp_path: Path) -> None:
+    lock = lock_at(tmp_path / "lock")
+    assert find_holder(tmp_path / "lock", monotonic=SystemClock().monotonic) is None
+    with lock.hold():
+        pass
+
+    assert find_holder(tmp_path / "lock", monotonic=SystemClock().monotonic) is None
+    assert can_be_had(lock)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from homing.doctor.diagnosis import LONG_QUEUE, STUCK_AFTER_S, Level, diagnose
+from homing.doctor.diagnosis import LONG_QUEUE, STARTING_S, STUCK_AFTER_S, Level, diagnose
 from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts, Silence
 
 FRESH = (Silence("sweep.polls", 0.5, is_stale=False), Silence("queue.poll", 4.0, is_stale=False))
@@ -45,6 +45,8 @@ LATE = STUCK_AFTER_S + 1
         (with_database(due_s={"polls": LATE}), "due and not done: polls"),
         (with_database(overdue_leases=4), "4 jobs are held"),
         (with_database(inbox_oldest_s=LATE), "webhook has waited"),
+        (with_database(delivery_oldest_s=LATE), "deliveries are due and not sent"),
+        (with_database(writer=(4711, 12.0)), "process 4711 has held the database's write lock for 12 s"),
         (with_database(outbox_oldest_s=LATE), "event has waited"),
     ],
 )
@@ -89,3 +91,21 @@ def test_a_handler_that_fails_is_wrong_long_before_its_dead_letter() -> None:
 
     assert finding.level is Level.WRONG
     assert "films.deliver" in finding.what
+
+
+def test_a_fleet_that_has_just_been_started_is_given_its_time() -> None:
+    """What it finds waiting is not late, and nobody can have been heard of yet."""
+    silent = (Silence("sweep.polls", 3600, is_stale=True), Silence("queue.poll", 3600, is_stale=True))
+    facts = with_database(heartbeats=silent, due_s={"polls": LATE}, inbox_oldest_s=LATE)
+
+    (finding,) = diagnose(replace(facts, up_s=8.0))
+
+    assert finding.level is Level.NOTE
+    assert "started 8 s ago" in finding.what
+    assert len([each for each in diagnose(replace(facts, up_s=STARTING_S)) if each.level is Level.WRONG]) == 3
+
+
+def test_a_fleet_that_was_never_heard_of_is_no_news_while_it_starts() -> None:
+    facts = replace(with_database(heartbeats=()), up_s=2.0)
+
+    assert [each.level for each in diagnose(facts)] == [Level.NOTE]
