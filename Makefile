@@ -7,11 +7,12 @@
 #   make check         formatting, lint, types, import contracts, unit tests
 #   make bench         our figures beside their yardsticks
 #   make soak          an hour of mixed load with faults, and what grew
+#   make rescue        every fault, and the time until its rescue; writes docs/proof/rescue.md
 #   make lock          resolve the lock files anew
 #   make clean         remove what these commands created
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-browser check bench soak lock clean
+.PHONY: help demo run test test-browser check bench soak rescue lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -48,6 +49,9 @@ bench: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+rescue: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.rescue $(ARGS)
 
 lock: $(VENV)/.dev
 	$(BIN)/python -m pip install -q uv

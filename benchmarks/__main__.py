@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ack, drain, duplicates, idle, latency, memory, polling, streams, sweep
+from benchmarks import ack, drain, duplicates, endtoend, idle, latency, memory, polling, streams, sweep
 from benchmarks.benchmark import Benchmark, Result
 from benchmarks.machine import describe
 from benchmarks.plot import picture
+from benchmarks.rescue import benchmark as rescue
 from benchmarks.runner import run
 from benchmarks.scale import FULL, QUICK
 from benchmarks.stage import Stage
@@ -23,12 +24,14 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     ack.BENCHMARK,
     duplicates.BENCHMARK,
     drain.BENCHMARK,
+    endtoend.BENCHMARK,
     latency.BENCHMARK,
     streams.BENCHMARK,
     sweep.BENCHMARK,
     polling.BENCHMARK,
     idle.BENCHMARK,
     memory.BENCHMARK,
+    rescue.BENCHMARK,
 )
 _RESULTS = Path(__file__).with_name("results")
 

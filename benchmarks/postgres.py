@@ -43,6 +43,14 @@ def start_durable(*, settings: tuple[str, ...] = (), environ: Mapping[str, str] 
     return service
 
 
+def start_again(service: PostgresService) -> None:
+    """Starts a server that has ended, in the same place; returns before it answers."""
+    with (service.folder / "postgres.log").open("ab") as log:
+        service.process = subprocess.Popen(
+            service.process.args, stdout=log, stderr=subprocess.STDOUT, **_owner(service)
+        )
+
+
 def _without_settings(command: list[str]) -> list[str]:
     return command[: command.index("-c")]
 

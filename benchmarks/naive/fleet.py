@@ -6,7 +6,7 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,18 +33,15 @@ class NaiveFleet:
     engine: sa.Engine
     app: Celery
     queue: str
+    environ: Mapping[str, str]
 
     @classmethod
     def start(cls, stage: Stage, database_url: str) -> NaiveFleet:
         """Creates the tables and starts the worker: prefork, two children, Celery's defaults."""
-        environ = {
-            **stage.environ(database_url),
-            "NAIVE_DATABASE_URL": database_url,
-            "NAIVE_REDIS_URL": stage.redis.url,
-        }
+        queue = f"naive-{uuid.uuid4().hex[:8]}"
+        environ = {"NAIVE_DATABASE_URL": database_url, "NAIVE_REDIS_URL": stage.redis.url, "NAIVE_QUEUE": queue}
         engine = sa.create_engine(database_url)
         Base.metadata.create_all(engine)
-        queue = f"naive-{uuid.uuid4().hex[:8]}"
         command = [
             "celery",
             "-A",
@@ -59,8 +56,8 @@ class NaiveFleet:
             "-n",
             f"{queue}@%h",
         ]
-        worker = start_command("naive", command, environ)
-        return cls(worker, stage.redis.client(), engine, Celery("naive", broker=stage.redis.url), queue)
+        worker = start_command("naive", command, {**stage.environ(database_url), **environ})
+        return cls(worker, stage.redis.client(), engine, Celery("naive", broker=stage.redis.url), queue, environ)
 
     def wait_until_ready(self) -> None:
         """Until the worker takes messages."""
@@ -70,6 +67,11 @@ class NaiveFleet:
         """Ends the worker."""
         self.worker.stop()
         self.engine.dispose()
+
+    def add_jobs(self, runs: Iterable[str]) -> None:
+        """Running jobs."""
+        with self.engine.begin() as connection:
+            connection.execute(sa.insert(Job), [{"run": run, "state": "running", "version": 1} for run in runs])
 
     def drain(self, count: int) -> float:
         """Events a second, from a queue full of them to the last committed effect."""
@@ -90,8 +92,8 @@ class NaiveFleet:
     def _fill(self, count: int) -> list[int]:
         tag = uuid.uuid4().hex[:8]
         names = [f"run-{tag}-{number}" for number in range(count)]
+        self.add_jobs(names)
         with self.engine.begin() as connection:
-            connection.execute(sa.insert(Job), [{"run": name, "state": "running", "version": 1} for name in names])
             rows = [{"delivery_id": f"msg-{name}", "body": body_of(name, f"msg-{name}")} for name in names]
             connection.execute(sa.insert(Event), rows)
             of_these = sa.select(Event.id).where(Event.delivery_id.like(f"msg-run-{tag}-%"))

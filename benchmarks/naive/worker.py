@@ -12,7 +12,11 @@ from celery import Celery
 from benchmarks.naive.models import Event, Job, Outgoing, Transition, new_session
 
 app = Celery("naive", broker=os.environ.get("NAIVE_REDIS_URL"))
-app.conf.update(task_ignore_result=True, task_default_queue="naive", broker_connection_retry_on_startup=True)
+app.conf.update(
+    task_ignore_result=True,
+    task_default_queue=os.environ.get("NAIVE_QUEUE", "naive"),
+    broker_connection_retry_on_startup=True,
+)
 
 
 @app.task
