@@ -14,9 +14,11 @@ from homing.cli.connect import open_fleet
 from homing.screen import Document, console, print_fields, print_json_line, say
 
 if TYPE_CHECKING:
+    from homing.client.documents import OutputPiece
     from homing.client.fleet import Homing
 
 Show: TypeAlias = Callable[[Document], None]
+Tell: TypeAlias = Callable[["OutputPiece"], None]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +31,10 @@ def watch(
     timeout: Annotated[str | None, typer.Option(help="Stop after this long, like 10m.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Follow a job until it has ended. Exit 0 only if it succeeded; --json prints each change as a line."""
+    """Follow a job until it has ended, and print its output as it comes.
+
+    Exit 0 only if it succeeded; --json prints each change as a line, and no output before the last.
+    """
     within_s = span(timeout)
     with open_fleet() as fleet:
         code = follow(fleet, job, as_json=as_json, each_change=as_json, within_s=within_s)
@@ -57,8 +62,8 @@ def follow(
         The exit code: 0 if it succeeded.
     """
     job: Document = {}
-    with _progress(quiet=as_json) as show:
-        for changed in fleet.changes(job_id, timeout=within_s):
+    with _progress(quiet=as_json) as (show, tell):
+        for changed in fleet.changes(job_id, timeout=within_s, on_output=None if as_json else tell):
             job = dict(changed.document)
             show(job)
             if each_change:
@@ -71,19 +76,46 @@ def follow(
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Show]:
-    """A moving bar on a terminal, a line per change elsewhere; both on standard error."""
+def _progress(*, quiet: bool) -> Iterator[tuple[Show, Tell]]:
+    """A moving bar on a terminal, a line per change elsewhere, both on standard error; output goes to the results."""
+    output = _Output()
     if quiet:
-        yield lambda _job: None
+        yield (lambda _job: None), output.tell
     elif sys.stderr.isatty():
-        with _bar() as show:
-            yield show
+        with _bar() as (show, hide):
+            output.before = hide
+            yield show, output.tell
     else:
-        yield lambda job: say(describe(job))
+        yield (lambda job: say(describe(job))), output.tell
+    output.close()
+
+
+class _Output:
+    """A job's output on standard output, as it comes."""
+
+    def __init__(self) -> None:
+        self.before: Callable[[], None] = lambda: None
+        self._last = ""
+
+    def tell(self, piece: OutputPiece) -> None:
+        """Print a piece; say so where all of it comes once more."""
+        if piece.begins_anew:
+            self.close()
+            say("the output begins anew")
+        self.before()
+        self._last = piece.text or self._last
+        print(piece.text, end="", flush=True)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._last and not self._last.endswith("\n"):
+            print(flush=True)
+        self._last = ""
 
 
 @contextmanager
-def _bar() -> Iterator[Show]:
+def _bar() -> Iterator[tuple[Show, Callable[[], None]]]:
+    """A bar, and how to bring it to rest: none can move below a text that grows."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -96,7 +128,7 @@ def _bar() -> Iterator[Show]:
             total = None if fraction is None and not ended else 1.0
             progress.update(bar, description=describe(job), completed=1.0 if ended else fraction or 0, total=total)
 
-        yield show
+        yield show, progress.stop
 
 
 def describe(job: Document) -> str:

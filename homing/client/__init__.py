@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from homing.client.documents import Failure, Job, Progress, Review, StreamEvent
+    from homing.client.documents import Failure, Job, OutputPiece, Progress, Review, StreamEvent
     from homing.client.errors import Busy, NoStream, Problem, Unreachable, WaitTimeout
     from homing.client.fleet import Homing
     from homing.client.verification import verify_webhook
@@ -31,6 +31,7 @@ __all__ = [
     "Job",
     "JobState",
     "NoStream",
+    "OutputPiece",
     "Problem",
     "Progress",
     "Review",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "homing.client.documents": ("Failure", "Job", "Progress", "Review", "StreamEvent"),
+    "homing.client.documents": ("Failure", "Job", "OutputPiece", "Progress", "Review", "StreamEvent"),
     "homing.client.errors": ("Busy", "NoStream", "Problem", "Unreachable", "WaitTimeout"),
     "homing.client.fleet": ("Homing",),
     "homing.client.verification": ("verify_webhook",),

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from jobs.core import instants
+from jobs.core.events import StreamedType
 from jobs.core.states import JobState, is_terminal
 
 Document: TypeAlias = Mapping[str, Any]
@@ -119,11 +120,28 @@ def read_job(document: Document) -> Job:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """A piece of a job's output, told while it is made.
+
+    Attributes:
+        text: what is added; empty where the output begins anew.
+        offset: where it begins in the whole output, in characters as Python counts them.
+        attempt: of the job, whose output it is.
+        begins_anew: what was told so far is void; the whole output follows from its beginning.
+    """
+
+    text: str
+    offset: int = 0
+    attempt: int = 1
+    begins_anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StreamEvent:
     """One message of a job's stream.
 
     Attributes:
-        type: `snapshot`, an event's type, `job.progress` or `job.output.delta`.
+        type: `snapshot`, an event's type, `job.progress`, `job.output.delta` or `job.output.reset`.
         id: where to resume after it; None where it cannot be resumed after.
         data: its document.
     """
@@ -137,6 +155,21 @@ class StreamEvent:
         """The job as this message tells it, where it does."""
         document = job_in(self.data)
         return None if document is None else read_job(document)
+
+    @property
+    def output(self) -> OutputPiece | None:
+        """The piece of output that this message tells, where it does."""
+        return output_in(self.type, self.data)
+
+
+def output_in(event: str, envelope: Document) -> OutputPiece | None:
+    """The piece of output in a message of a stream; None in all others."""
+    if event not in (StreamedType.OUTPUT_DELTA, StreamedType.OUTPUT_RESET):
+        return None
+    data = envelope["data"]
+    if event == StreamedType.OUTPUT_RESET:
+        return OutputPiece("", attempt=data["attempt"], begins_anew=True)
+    return OutputPiece(data["text"], data["offset"], data["attempt"])
 
 
 def job_in(data: Document) -> Document | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from homing.client.address import find_address
 from homing.client.api import ApiClient, job_path
-from homing.client.documents import Job, StreamEvent, read_job
+from homing.client.documents import Job, OutputPiece, StreamEvent, read_job
 from homing.client.errors import WaitTimeout
 from homing.client.following import SILENCE_S, Follower
 from jobs.clock import Clock, SystemClock
@@ -125,7 +125,13 @@ class Homing:
         body |= {name: str(value) for name, value in further.items() if value is not None}
         return read_job(self.api.post(job_path(job_id, "resolve"), body))
 
-    def changes(self, job_id: str, *, timeout: timedelta | float | None = None) -> Iterator[Job]:
+    def changes(
+        self,
+        job_id: str,
+        *,
+        timeout: timedelta | float | None = None,
+        on_output: Callable[[OutputPiece], object] | None = None,
+    ) -> Iterator[Job]:
         """Yield a job now, after every change that is seen, and for the last time at its end or the time-out's.
 
         Changes that follow each other quickly may be seen as one. A fleet that does not answer is asked again for
@@ -134,10 +140,12 @@ class Homing:
         Args:
             job_id: the job.
             timeout: how long at most; seconds where it is a number.
+            on_output: is called with each piece of output while it is made, where the provider tells it and a stream
+                is served: from the first character on, each once.
         """
         within_s = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         until = None if within_s is None else self._clock.monotonic() + within_s
-        yield from map(read_job, Follower(self.api, job_id, self._clock, until).changes())
+        yield from map(read_job, Follower(self.api, job_id, self._clock, until, on_output).changes())
 
     def wait(
         self,
@@ -145,6 +153,7 @@ class Homing:
         *,
         timeout: timedelta | float | None = None,
         on_change: Callable[[Job], object] | None = None,
+        on_output: Callable[[OutputPiece], object] | None = None,
     ) -> Job:
         """Wait for a job's end: by its stream, else by long polls, else by polls that grow rarer.
 
@@ -152,6 +161,7 @@ class Homing:
             job_id: the job.
             timeout: how long at most; seconds where it is a number. Default: as long as it takes.
             on_change: is called with the job as it is now, and after every change that is seen.
+            on_output: is called with each piece of output while it is made (see `changes`).
 
         Returns:
             The job as it ended: `succeeded`, `failed` or `canceled`.
@@ -159,7 +169,7 @@ class Homing:
         Raises:
             WaitTimeout: it is still open; its `job` is what was seen last.
         """
-        for job in self.changes(job_id, timeout=timeout):
+        for job in self.changes(job_id, timeout=timeout, on_output=on_output):
             if on_change is not None:
                 on_change(job)
         if not job.is_terminal:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from homing.client.api import READ_S, ApiClient, job_path
-from homing.client.documents import job_in
+from homing.client.documents import OutputPiece, job_in, output_in
 from homing.client.errors import NoStream
 from homing.screen import Document
 from jobs.clock import Clock, system_rng
@@ -32,6 +32,8 @@ SILENCE_S = 20.0
 _PATIENCE_S = 60.0
 #: So many long polls or streams that brought nothing, one after the other, and the next way is taken.
 _IN_VAIN = 2
+#: The type of a stream's first message.
+_SNAPSHOT = "snapshot"
 #: A stream that lived so long was no failure, whatever it brought.
 _LIVED_S = 10.0
 
@@ -42,12 +44,15 @@ class Follower:
 
     Attributes:
         until: stops then, by the clock's monotonic seconds; None: at the job's end.
+        on_output: is told the job's output while it is made, which only streams can.
     """
 
     api: ApiClient
     job_id: str
     clock: Clock
     until: float | None = None
+    on_output: Callable[[OutputPiece], object] | None = None
+    _told_chars: int = 0
     _job: Document = field(default_factory=dict)
     _last_id: str | None = None
     _heard: bool = False
@@ -90,14 +95,28 @@ class Follower:
 
     def _take(self, message: Message) -> Iterator[Document]:
         self._last_id = message.id or self._last_id
-        told = _job_of(message)
+        data = _data_of(message)
+        self._tell_output(message, data)
+        told = job_in(data)
         if told is None or told["version"] <= self._job["version"]:
             return
+        if told["state"] in TERMINAL and message.event == _SNAPSHOT and self.on_output is not None:
+            return  # its output comes next, and then its end
         if told["state"] in TERMINAL:
             yield from self._ask(wait_s=0)  # whole, and the same whichever way was taken
         else:
             self._job = {**self._job, **told}
             yield self._job
+
+    def _tell_output(self, message: Message, data: Document) -> None:
+        """Hands a piece on. A second snapshot is followed by the whole output once more."""
+        piece = output_in(message.event, data)
+        if message.event == _SNAPSHOT and self._told_chars:
+            piece = OutputPiece("", begins_anew=True)
+        if piece is None or self.on_output is None:
+            return
+        self._told_chars = 0 if piece.begins_anew else piece.offset + len(piece.text)
+        self.on_output(piece)
 
     # By asking ---------------------------------------------------------------------------------------------
 
@@ -140,10 +159,10 @@ class Follower:
         return self._job["state"] in TERMINAL or self._left_s() <= 0
 
 
-def _job_of(message: Message) -> Document | None:
+def _data_of(message: Message) -> Document:
+    """What a message says; nothing where that is no document."""
     try:
         data = json.loads(message.data)
     except ValueError:
-        return None
-    found = job_in(data) if isinstance(data, dict) else None
-    return None if found is None else dict(found)
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.api import FakeApi, a_job
+from tests.fakes.api import FakeApi, Stream, a_job
 from tests.unit.homing.cli.conftest import Run
 
 DONE = a_job(state="succeeded", version=3, finished_at="2026-01-01T00:01:00.000000Z")
@@ -90,6 +90,24 @@ def test_watch_prints_each_change_as_a_line(run: Run, api: FakeApi) -> None:
 
     assert [json.loads(line)["version"] for line in ended.out.splitlines()] == [1, 2, 3]
     assert ended.code == 0
+
+
+def test_watch_prints_output_as_it_comes(run: Run, api: FakeApi) -> None:
+    api.on("GET /v1/jobs/job_1", a_job(state="running", version=2))
+    api.on("GET /v1/jobs/job_1", DONE)
+    pieces = [_piece("delta", text="The ol", offset=0), _piece("reset"), _piece("delta", text="The new", offset=0)]
+    end = f"event: job.succeeded\ndata: {json.dumps({'data': {'job': DONE}})}\n\n"
+    api.on("GET /v1/jobs/job_1/events", Stream("".join([*pieces, end])))
+
+    ended = run("watch", "job_1")
+
+    assert ended.out.startswith("The ol\nThe new\nid ")
+    assert "the output begins anew" in ended.err
+
+
+def _piece(kind: str, **facts: object) -> str:
+    data = {"data": {"job": {"id": "job_1"}, "attempt": 1, **facts}}
+    return f"id: {kind}\nevent: job.output.{kind}\ndata: {json.dumps(data)}\n\n"
 
 
 def test_watch_outlives_a_fleet_that_restarts(run: Run, api: FakeApi) -> None:

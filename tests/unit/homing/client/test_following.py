@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homing.client import Homing, Job, Problem, Unreachable, WaitTimeout
+from homing.client import Homing, Job, OutputPiece, Problem, Unreachable, WaitTimeout
 from tests.fakes.api import FakeApi, Stream, a_job, serving_api
 
 RUNNING = a_job(state="running", version=2, progress={"fraction": 0.4, "message": "half"})
@@ -204,3 +204,49 @@ def test_whichever_way_is_available_the_end_is_the_same(life: list[dict[str, Any
             assert job.document == life[-1]
             assert versions(seen) == sorted(set(versions(seen)))
             assert (seen[0].version, seen[-1]) == (1, job)
+
+
+def piece(text: str, offset: int) -> str:
+    """A message with a piece of output."""
+    data = {"id": f"evt_o{offset}", "data": {"job": {"id": "job_1"}, "attempt": 1, "offset": offset, "text": text}}
+    return f"id: o-{offset}\nevent: job.output.delta\ndata: {json.dumps(data)}\n\n"
+
+
+RESET = f"id: r\nevent: job.output.reset\ndata: {json.dumps({'data': {'job': {'id': 'job_1'}, 'attempt': 1}})}\n\n"
+
+
+def test_output_is_told_as_it_comes_and_once_over_a_broken_stream(fleet: Homing, api: FakeApi) -> None:
+    api.on(JOB, a_job())
+    api.on(JOB, RUNNING)
+    api.on(JOB, DONE)
+    api.on(EVENTS, Stream(snapshot(a_job()) + piece("The ", 0)))
+    api.on(EVENTS, Stream(piece("end.", 4) + told(DONE, kind="job.succeeded")))
+    heard: list[OutputPiece] = []
+
+    fleet.wait("job_1", on_output=heard.append)
+
+    assert heard == [OutputPiece("The ", 0), OutputPiece("end.", 4)]
+
+
+@pytest.mark.parametrize("anew", [RESET, snapshot(a_job())])
+def test_output_that_begins_anew_is_said_to(fleet: Homing, api: FakeApi, anew: str) -> None:
+    api.on(JOB, a_job())
+    api.on(JOB, DONE)
+    story = [snapshot(a_job()), piece("The ol", 0), anew, piece("The new", 0), told(DONE, kind="job.succeeded")]
+    api.on(EVENTS, Stream("".join(story)))
+    heard: list[OutputPiece] = []
+
+    fleet.wait("job_1", on_output=heard.append)
+
+    assert heard == [OutputPiece("The ol"), OutputPiece("", begins_anew=True), OutputPiece("The new")]
+
+
+def test_the_output_of_a_job_that_has_just_ended_is_told_before_its_end(fleet: Homing, api: FakeApi) -> None:
+    api.on(JOB, a_job())
+    api.on(JOB, DONE)
+    api.on(EVENTS, Stream(snapshot(DONE) + piece("all", 0) + told(DONE, kind="job.succeeded")))
+    heard: list[OutputPiece] = []
+
+    assert fleet.wait("job_1", on_output=heard.append).document == DONE
+
+    assert heard == [OutputPiece("all")]
