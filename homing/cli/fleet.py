@@ -57,6 +57,9 @@ def demo(
     input_file: Annotated[
         Path | None, typer.Option("--input", help="A file of jobs instead of the 40 that come along.")
     ] = None,
+    kill: Annotated[
+        bool, typer.Option("--kill", help="Kill processes of the fleet while the jobs run, as the seed decides.")
+    ] = False,
     data_dir: Annotated[
         Path | None, typer.Option(help="Keep database and logs here. Default: a temporary folder.")
     ] = None,
@@ -67,7 +70,7 @@ def demo(
     from homing.demo.options import DemoOptions  # noqa: PLC0415
 
     options = DemoOptions(
-        jobs=jobs, seed=seed, faults=faults, input_file=input_file, data_dir=data_dir, as_json=as_json
+        jobs=jobs, seed=seed, faults=faults, input_file=input_file, data_dir=data_dir, as_json=as_json, kill=kill
     )
     raise typer.Exit(run_demo(options))
 

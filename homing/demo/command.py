@@ -7,10 +7,12 @@ import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from homing.demo.evidence import Evidence, gather
 from homing.demo.figures import count_figures
 from homing.demo.folder import open_folder
+from homing.demo.killing import Killer, deaths_for, killing
 from homing.demo.live import Show, live_table
 from homing.demo.options import DemoOptions, read_inputs
 from homing.demo.page import document, print_page
@@ -20,13 +22,15 @@ from homing.demo.submission import Submission, submit_all
 from homing.demo.telling import Teller, teller
 from homing.demo.watching import Lookout, Sight
 from homing.simulator.job_lines import JobLine
-from jobs.clock import Clock, SystemClock
+from jobs.clock import Clock, SystemClock, system_rng
 from jobs.ids import new_id
 
 _LOOK_EVERY_S = 0.4
 # Jobs that are not home by then will not come: the proof says which claim broke.
 _PATIENCE_S = 150.0
 _PATIENCE_PER_JOB_S = 1.0
+# What a process held when it died is free again when its lease has ended; some are unlucky more than once.
+_PATIENCE_UNDER_FIRE_S = 150.0
 # Late and repeated webhooks of the last jobs still come in, and must change nothing.
 _SETTLE_S = 3.0
 _SETTLE_AT_MOST_S = 15.0
@@ -51,10 +55,19 @@ def run_demo(options: DemoOptions, *, clock: Clock | None = None) -> int:
         set_stage(options, inputs, folder=folder.path, tell=tell, clock=ticking) as stage,
     ):
         lookout = Lookout(stage, wanted=len(inputs), clock=ticking)
-        submissions = _play(stage, inputs, lookout=lookout, options=options, tell=tell, clock=ticking)
-        checks = _report(options, gather(stage, submissions), elapsed_s=lookout.elapsed_s)
+        killer = _killer(stage, options, tell) if options.kill else None
+        with killing(killer):
+            submissions = _play(stage, inputs, lookout=lookout, options=options, tell=tell, clock=ticking)
+        evidence = gather(stage, submissions, killed=killer.killed if killer else None)
+        checks = _report(options, evidence, elapsed_s=lookout.elapsed_s)
         folder.keep = not all(check.held for check in checks)
     return 0 if all(check.held for check in checks) else 1
+
+
+def _killer(stage: Stage, options: DemoOptions, tell: Teller) -> Killer:
+    rng = system_rng()
+    rng.seed(options.seed)
+    return Killer(lambda: stage.fleet.running.pids, rng, tell, deaths_for(options.jobs))
 
 
 def _report(options: DemoOptions, evidence: Evidence, *, elapsed_s: float) -> list[Check]:
@@ -80,10 +93,11 @@ def _play(
     """Send every job and watch until all are home."""
     tell(f"submitting {len(inputs)} jobs, some of them twice")
     called_off = threading.Event()
-    patience_s = _PATIENCE_S + _PATIENCE_PER_JOB_S * len(inputs)
+    patience_s = _PATIENCE_S + _PATIENCE_PER_JOB_S * len(inputs) + (_PATIENCE_UNDER_FIRE_S if options.kill else 0)
     with ThreadPoolExecutor(1) as pool, live_table(title=_title(options), tell=tell) as show:
         run_id = new_id("demo", at=clock.now())
-        sending = pool.submit(submit_all, stage.client, inputs, run_id=run_id, called_off=called_off)
+        send = partial(submit_all, run_id=run_id, called_off=called_off, insist=options.kill)
+        sending = pool.submit(send, stage.client, inputs)
         try:
             while not _is_over(sending, _look(lookout, show)) and lookout.elapsed_s < patience_s:
                 called_off.wait(_LOOK_EVERY_S)
@@ -120,7 +134,8 @@ def _settle(stage: Stage, clock: Clock) -> None:
 
 
 def _title(options: DemoOptions) -> str:
-    return f"Homing demo · {options.jobs} jobs · faults {options.faults} · seed {options.seed}"
+    deaths = " · processes killed" if options.kill else ""
+    return f"Homing demo · {options.jobs} jobs · faults {options.faults} · seed {options.seed}{deaths}"
 
 
 def _verdict(checks: Sequence[Check]) -> str:

@@ -52,6 +52,8 @@ class Evidence:
         inbox: received events by what became of them.
         dead_letters: open ones.
         files: result files by what became of them.
+        effect_events: calls at the sink, by event.
+        killed: processes of the fleet that died, by name; none: nobody was to.
     """
 
     submissions: Sequence[Submission]
@@ -62,18 +64,22 @@ class Evidence:
     inbox: Mapping[str, int] = field(default_factory=dict)
     dead_letters: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
+    effect_events: Mapping[str, int] = field(default_factory=dict)
+    killed: Mapping[str, int] | None = None
 
 
-def gather(stage: Stage, submissions: Sequence[Submission]) -> Evidence:
-    """Ask all three."""
-    ledger, effects = stage.simulator.ledger(), stage.simulator.sink()["jobs"]
+def gather(stage: Stage, submissions: Sequence[Submission], *, killed: Mapping[str, int] | None = None) -> Evidence:
+    """Ask all three; who died is known to whoever killed."""
+    ledger, sink = stage.simulator.ledger(), stage.simulator.sink()
     with stage.database.read() as tx:
         return Evidence(
             submissions=submissions,
             jobs={job.id: job for job in _jobs(tx)},
             steps=_steps(tx),
             ledger=ledger,
-            effects=effects,
+            effects=sink["jobs"],
+            effect_events=sink["events"],
+            killed=killed,
             inbox=_counted(tx, inbox_events.c.status),
             dead_letters=sum(row["count"] for row in count_open_letters(tx)),
             files=_counted(tx, artifacts.c.state),

@@ -35,6 +35,8 @@ class Figures:
         heal_worst_s: the longest such time.
         news_median_s: the same for every job.
         news_worst_s: the longest for any job.
+        killed: processes of the fleet that died, by name; none: nobody was to.
+        effects_repeated: calls at the sink beyond the first of their event.
     """
 
     webhooks: dict[str, int]
@@ -48,6 +50,8 @@ class Figures:
     heal_worst_s: float | None
     news_median_s: float | None
     news_worst_s: float | None
+    killed: dict[str, int] | None = None
+    effects_repeated: int = 0
 
     def document(self) -> dict[str, Any]:
         """The figures for machines."""
@@ -73,6 +77,8 @@ def count_figures(evidence: Evidence) -> Figures:
         heal_worst_s=_rounded(max(healed)) if healed else None,
         news_median_s=_rounded(median(every)) if every else None,
         news_worst_s=_rounded(max(every)) if every else None,
+        killed=None if evidence.killed is None else dict(evidence.killed),
+        effects_repeated=sum(count - 1 for count in evidence.effect_events.values()),
     )
 
 

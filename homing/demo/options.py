@@ -22,6 +22,7 @@ class DemoOptions:
         input_file: jobs to send instead of the demo's own.
         data_dir: kept afterwards; none: a temporary folder.
         as_json: print one document for machines, and nothing else to standard output.
+        kill: kill processes of the fleet while the jobs run.
     """
 
     jobs: int = 40
@@ -30,6 +31,7 @@ class DemoOptions:
     input_file: Path | None = None
     data_dir: Path | None = None
     as_json: bool = False
+    kill: bool = False
 
 
 def read_inputs(options: DemoOptions) -> list[JobLine]:

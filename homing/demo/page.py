@@ -19,6 +19,7 @@ def document(options: DemoOptions, checks: Sequence[Check], figures: Figures, *,
         "jobs": options.jobs,
         "seed": options.seed,
         "faults": options.faults,
+        "kill": options.kill,
         "elapsed_s": round(elapsed_s, 1),
         "checks": [asdict(check) for check in checks],
         "figures": figures.document(),
@@ -47,6 +48,9 @@ def print_page(checks: Sequence[Check], figures: Figures, *, title: str) -> None
 
 def lines(figures: Figures) -> Iterator[tuple[str, str]]:
     """Yield the figures as name and text."""
+    if figures.killed is not None:
+        again = f"; {figures.effects_repeated} effects were made again, under their event's id"
+        yield "killed", f"{_counts(figures.killed) or 'nobody'}{again}"
     yield "webhooks, by run", _counts(figures.webhooks)
     yield "other faults", _counts(figures.other_faults) or "none"
     yield "received", _counts(figures.received) or "none"

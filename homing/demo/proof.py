@@ -69,14 +69,28 @@ def _ends(evidence: Evidence) -> Iterator[Check]:
     said = endings(evidence.ledger)
     agreeing = [job for job in home if job.provider_job_id in said and said[job.provider_job_id].status == job.state]
     yield _equal("truth", "jobs that ended as the provider says", wanted, len(agreeing))
-    once = [job_id for job_id in evidence.jobs if evidence.effects.get(job_id) == 1]
-    yield _equal("effects", "jobs with exactly 1 effect at the sink", wanted, len(once))
-    yield _equal("effect_calls", "calls at the sink", wanted, sum(evidence.effects.values()))
+    yield from _effects(evidence) if evidence.killed is None else _effects_under_fire(evidence)
     named, stored = sum(evidence.files.values()), evidence.files.get("stored", 0)
     yield _equal("files", "result files stored, of all that were named", named, stored)
     waiting = sum(1 for job in evidence.jobs.values() if job.waits_for_person)
     yield _equal("unattended", "jobs that needed a person", 0, waiting)
     yield _equal("dead_letters", "dead letters", 0, evidence.dead_letters)
+
+
+def _effects(evidence: Evidence) -> Iterator[Check]:
+    wanted = len(evidence.submissions)
+    once = [job_id for job_id in evidence.jobs if evidence.effects.get(job_id) == 1]
+    yield _equal("effects", "jobs with exactly 1 effect at the sink", wanted, len(once))
+    yield _equal("effect_calls", "calls at the sink", wanted, sum(evidence.effects.values()))
+
+
+def _effects_under_fire(evidence: Evidence) -> Iterator[Check]:
+    """A handler that is killed between its call and its mark is called again: at least once, with the same event."""
+    wanted, died = len(evidence.submissions), sum((evidence.killed or {}).values())
+    reached = [job_id for job_id in evidence.jobs if evidence.effects.get(job_id, 0) >= 1]
+    yield Check("killed", "processes killed while the jobs ran", ">= 1", died, held=died >= 1)
+    yield _equal("effects", "jobs with at least 1 effect at the sink", wanted, len(reached))
+    yield _equal("effect_events", "events at the sink, one for each job", wanted, len(evidence.effect_events))
 
 
 def _history(evidence: Evidence) -> Iterator[Check]:

@@ -47,12 +47,14 @@ class Stage:
 
     Attributes:
         folder: the fleet's data dir.
+        fleet: what runs the jobs.
         client: of its API.
         database: read only, for the live table and the proof.
     """
 
     folder: Path
     simulator: Simulator
+    fleet: Fleet
     client: ApiClient
     database: Database
 
@@ -76,7 +78,7 @@ def set_stage(
             client = ApiClient(Address(fleet.running.url, fleet.running.api_key))
             database = Database.connect(f"sqlite:///{folder / 'homing.db'}")
             try:
-                yield Stage(folder, simulator, client, database)
+                yield Stage(folder, simulator, fleet, client, database)
             finally:
                 database.close()
                 client.close()

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 from homing.client.api import ApiClient
 from homing.demo.stage import PROVIDER
+from homing.screen import Document
 from homing.simulator.job_lines import JobLine
-from jobs.core.errors import Unavailable
+from jobs.core.errors import Transient, Unavailable
 
 #: Every so manieth job is sent twice.
 TWICE_EVERY = 5
 _AT_ONCE = 4
+_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Submission:
 
 
 def submit_all(
-    client: ApiClient, inputs: Sequence[JobLine], *, run_id: str, called_off: threading.Event
+    client: ApiClient, inputs: Sequence[JobLine], *, run_id: str, called_off: threading.Event, insist: bool = False
 ) -> list[Submission]:
     """Send every job.
 
@@ -40,6 +42,7 @@ def submit_all(
         inputs: what to send.
         run_id: tells the keys of this run from those of another in the same folder.
         called_off: when set, nothing more is sent.
+        insist: go on asking where the API does not take one: its processes are being killed, and come back.
 
     Raises:
         Transient: the API did not take one.
@@ -52,8 +55,17 @@ def submit_all(
         key = f"{run_id}-{line.key or 'job'}-{number:04d}"
         body = {"provider": PROVIDER, "input": line.input, "metadata": {"demo": run_id, "number": str(number)}}
         times = 2 if number % TWICE_EVERY == 0 else 1
-        ids = [client.submit(body, key=key)["id"] for _ in range(times)]
+        ids = [_submit(client, body, key=key, called_off=called_off, insist=insist) for _ in range(times)]
         return Submission(ids[0], tuple(ids[1:]))
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(send, enumerate(inputs)))
+
+
+def _submit(client: ApiClient, body: Document, *, key: str, called_off: threading.Event, insist: bool) -> str:
+    while True:
+        try:
+            return str(client.submit(body, key=key)["id"])
+        except Transient:
+            if not insist or called_off.wait(_AGAIN_S):
+                raise

@@ -32,7 +32,7 @@ class Sight:
         states: jobs by state.
         home_by: jobs that have ended, by what brought the news.
         waiting: jobs that wait for a person.
-        effects: calls the sink has counted.
+        effects: jobs that had theirs; where a process died, a call may have been made twice.
         faults: what the provider has done wrong so far, by kind.
     """
 
@@ -83,7 +83,7 @@ class Lookout:
         """Look now; where something does not answer, the last sight is still the best one."""
         try:
             states, home_by, waiting = count_jobs(self._stage.database)
-            effects = self._stage.simulator.sink()["total"]
+            effects = len(self._stage.simulator.sink()["jobs"])
             faults = self._faults()
         except (Unavailable, requests.RequestException, ValueError):
             return self._last

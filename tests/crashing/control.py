@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 #: Names the folder to the processes of a fleet; only the harness sets it.
 VARIABLE = "CRASH_FOLDER"
@@ -152,7 +155,7 @@ class Trigger:
             return  # taken back, or another's
         struck = Struck(arming.id, arming.point, role(), os.getpid(), os.getppid())
         _write(self._folder / "struck" / arming.id, asdict(struck))
-        if arming.with_parent:
+        if arming.with_parent and _is_main(os.getppid()):
             os.kill(os.getppid(), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -171,11 +174,19 @@ class Trigger:
 def role() -> str:
     """Which process of the fleet this is, by its command line."""
     words = " ".join(sys.argv)
-    if "io@" in words:
-        return "worker-io"
-    if "events@" in words:
-        return "worker-events"
+    worker = re.search(r" -n (\w+)@", words)
+    if worker:
+        return f"worker-{worker[1]}"
     return "beat" if " beat" in words else "web"
+
+
+def _is_main(pid: int) -> bool:
+    """Whether this is a main process of the fleet, and not what watches over all of them."""
+    try:
+        programs = {Path(word).name for word in psutil.Process(pid).cmdline()}
+    except psutil.Error:
+        return False
+    return bool(programs & {"granian", "celery"})
 
 
 def _write(path: Path, document: Any) -> None:

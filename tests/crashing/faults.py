@@ -14,7 +14,7 @@ from random import Random
 
 import psutil
 
-from tests.crashing.stage import Stage
+from tests.crashing.stage import PROCESSES, Stage
 from tests.crashing.wire import Mode, Wire
 
 
@@ -164,7 +164,7 @@ def _step_clock(hours: int) -> Callable[[Stage, Random], int]:
     """Of one child: the database's clock is right, so the fleet's leases and due times are."""
 
     def cause(stage: Stage, rng: Random) -> int:
-        children = [pid for name in ("web", "worker-events", "worker-io") for pid in stage.pids(name)[1:]]
+        children = [pid for name in PROCESSES for pid in stage.pids(name)[1:]]
         if children:
             pid = rng.choice(children)
             stage.control.step_clock(pid, hours * 3600)
@@ -175,15 +175,14 @@ def _step_clock(hours: int) -> Callable[[Stage, Random], int]:
     return cause
 
 
-KILLS: tuple[Fault, ...] = (
-    Fault("web child", _kill_one("web", main=False), 3),
-    Fault("web main", _kill_one("web", main=True)),
-    Fault("worker-events child", _kill_one("worker-events", main=False), 3),
-    Fault("worker-events main", _kill_one("worker-events", main=True)),
-    Fault("worker-io child", _kill_one("worker-io", main=False), 3),
-    Fault("worker-io main", _kill_one("worker-io", main=True)),
-    Fault("beat", _kill_one("beat", main=True)),
-)
+def _deaths(name: str) -> list[Fault]:
+    if name == "beat":
+        return [Fault("beat", _kill_one(name, main=True))]
+    child, main = _kill_one(name, main=False), _kill_one(name, main=True)
+    return [Fault(f"{name} child", child, 3), Fault(f"{name} main", main)]
+
+
+KILLS: tuple[Fault, ...] = tuple(fault for name in PROCESSES for fault in _deaths(name))
 _EVERYWHERE: tuple[Fault, ...] = (
     Fault("Redis killed and restarted", _restart_redis, 2),
     Fault("Redis restarted empty", _lose_redis),

@@ -21,6 +21,7 @@ from homing.simulator.config import DEMO_SECRET
 from homing.simulator.job_lines import read_job_lines
 from homing.up.fleet import Fleet
 from homing.up.options import FleetOptions
+from homing.up.processes import PROCESSES as FLEET
 from jobs.clock import SystemClock
 from jobs.storage.database import Database
 from jobs.storage.migrations import upgrade
@@ -35,7 +36,8 @@ SUBSCRIBED = (*ENDS, "artifact.stored")
 #: One simulator under several names: a "later" of the provider holds back one account, not all. Some of them wait for
 #: the provider's word, others for the files.
 PROVIDERS = {"one": "on_outcome", "two": "on_outcome", "three": "on_outcome", "four": "on_artifacts"}
-PROCESSES = ("web", "worker-events", "worker-io", "beat")
+#: All that works for a job; Redis is the harness's own, and the simulator as well.
+PROCESSES = tuple(process.name for process in FLEET if process.name != "flower")
 _ROOT = Path(__file__).parents[2]
 _READY_WITHIN_S = 90
 

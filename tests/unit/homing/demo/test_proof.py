@@ -120,6 +120,32 @@ def test_each_broken_claim_is_seen(evidence: Evidence, claims: set[str]) -> None
     assert broken(evidence) == claims
 
 
+#: The same run, during which processes were killed: one effect was made again, under its event's id.
+UNDER_FIRE = replace(
+    GOOD, effects={TOLD: 2, DROPPED: 1}, effect_events={"evt_1": 2, "evt_2": 1}, killed={"web main": 1, "beat": 2}
+)
+
+
+def test_under_fire_an_effect_may_be_made_again() -> None:
+    figures = count_figures(UNDER_FIRE)
+
+    assert broken(UNDER_FIRE) == set()
+    assert figures.killed == {"web main": 1, "beat": 2}
+    assert figures.effects_repeated == 1
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claims"),
+    [
+        (replace(UNDER_FIRE, killed={}), {"killed"}),
+        (replace(UNDER_FIRE, effects={TOLD: 3}), {"effects"}),
+        (replace(UNDER_FIRE, effect_events={"evt_1": 2, "evt_2": 1, "evt_3": 1}), {"effect_events"}),
+    ],
+)
+def test_under_fire_none_may_be_lost_or_told_under_two_ids(evidence: Evidence, claims: set[str]) -> None:
+    assert broken(evidence) == claims
+
+
 def test_a_broken_claim_breaks_the_whole() -> None:
     evidence = replace(GOOD, dead_letters=1)
     options = DemoOptions(jobs=2)
