@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fakes.api import FakeApi
 from tests.unit.homing.cli.conftest import Run
 
@@ -47,8 +49,48 @@ def test_all_decides_on_each_open_letter_that_fits(run: Run, api: FakeApi) -> No
     assert api.asked[0].query == {"job": "job_1", "open": "true"}
 
 
+def a_redrive(**fields: object) -> dict[str, object]:
+    counts = {"total": 3, "done": 0, "redriven": 0, "noop": 0, "failed": 0, "reasons": {}}
+    return {"id": "rd_1", "state": "running", "rate": "5/s", **counts, **fields}
+
+
+def test_redrive_of_all_is_asked_for_once_and_watched(run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homing.cli.bulk_redrive._LOOK_EVERY_S", 0.0)
+    api.on("POST /v1/dead-letters/redrive", a_redrive(), 202)
+    path = "GET /v1/dead-letters/redrives/rd_1"
+    api.on(path, a_redrive(done=1, redriven=1))
+    api.on(path, a_redrive(state="done", done=3, redriven=2, noop=1, reasons={"it is over": 1}))
+
+    ended = run("dead-letters", "redrive", "--all", "--kind", "inbox", "--reason", "boom", "--rate", "5/s")
+
+    assert ended.code == 0
+    assert api.asked[0].body == {"kind": "inbox", "reason": "boom", "rate": "5/s"}
+    assert api.asked[0].headers["Idempotency-Key"].startswith("cli-")
+    assert ended.out.splitlines() == [
+        "rd_1: 0 of 3 at 5/s: 0 redriven, 0 with nothing to do, 0 failed",
+        "rd_1: 1 of 3 at 5/s: 1 redriven, 0 with nothing to do, 0 failed",
+        "rd_1: 3 of 3 at 5/s: 2 redriven, 1 with nothing to do, 0 failed; done",
+        "  1 x it is over",
+    ]
+
+
+def test_redrive_of_all_can_be_left_to_itself(run: Run, api: FakeApi) -> None:
+    api.on("POST /v1/dead-letters/redrive", a_redrive(), 202)
+
+    ended = run("dead-letters", "redrive", "--all", "--detach", "--json")
+
+    assert (ended.code, ended.document["state"], len(api.asked)) == (0, "running", 1)
+
+
+@pytest.mark.parametrize("end", [{"state": "failed"}, {"state": "canceled"}, {"state": "done", "failed": 1}])
+def test_a_redrive_that_did_not_do_it_is_a_failure(run: Run, api: FakeApi, end: dict[str, object]) -> None:
+    api.on("POST /v1/dead-letters/redrive", a_redrive(done=1, **end), 202)
+
+    assert run("dead-letters", "redrive", "--all").code == 1
+
+
 def test_all_of_nothing_is_no_failure(run: Run, api: FakeApi) -> None:
-    api.on("GET /v1/dead-letters", {"data": [], "next_cursor": None})
+    api.on("POST /v1/dead-letters/redrive", a_redrive(state="done", total=0), 202)
 
     ended = run("dead-letters", "redrive", "--all")
 
