@@ -91,7 +91,8 @@ def slots(tx: Transaction, lane: Lane) -> int:
 def claim(tx: Transaction, lane: Lane, limit: int) -> list[Claim]:
     """Claims deliveries of a lane that are due, longest due first, and counts them against its rate.
 
-    Of one job, one at a time: its events reach an endpoint that is well in their order.
+    Of one job, one at a time: its events reach an endpoint that is well in their order. A claim that came to nothing,
+    because its message or its worker was lost, is made again before anything else of its job.
     """
     claims = [Claim(delivery_id, new_token()) for delivery_id in _first_of_each_job(tx, lane, limit)]
     if claims:
@@ -113,14 +114,12 @@ def _first_of_each_job(tx: Transaction, lane: Lane, limit: int) -> list[str]:
         under_way.c.lease_token.is_not(None),
         under_way.c.next_try_at > tx.now,
     )
-    due = (
-        sa.select(_d.id, _d.job_id)
-        .where(_d.endpoint_id == lane["id"], _d.next_try_at <= tx.now, ~is_under_way)
-        .order_by(_d.next_try_at, _d.id)
-        .limit(limit * _AHEAD)
-    )
+    theirs = sa.select(_d.id, _d.job_id).where(_d.endpoint_id == lane["id"], _d.next_try_at <= tx.now)
+    ordered = theirs.order_by(_d.next_try_at, _d.id)
+    lost = ordered.where(_d.lease_token.is_not(None)).limit(limit)
+    due = ordered.where(_d.lease_token.is_(None), ~is_under_way).limit(limit * _AHEAD)
     first: dict[str, str] = {}
-    for row in tx.rows(due):
+    for row in (*tx.rows(lost), *tx.rows(due)):
         first.setdefault(row["job_id"] or row["id"], row["id"])
     return list(first.values())[:limit]
 

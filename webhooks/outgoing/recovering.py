@@ -6,8 +6,8 @@ where it was after a restart, and what it makes due is sent at the endpoint's ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from jobs.core.errors import Unprocessable
 from jobs.services.faults import field_fault
 from jobs.storage.database import Transaction
+from jobs.storage.schema import outbox
 from webhooks.outgoing.delivery_rows import AFRESH
 from webhooks.outgoing.endpoint_rows import update_endpoint
 from webhooks.outgoing.lanes import lock_lane, wake
@@ -66,15 +67,31 @@ def advance(tx: Transaction, *, limit: int = BATCH) -> int:
 
 
 def _advance(tx: Transaction, lane: Mapping[str, Any], limit: int) -> int:
-    ids = [row["id"] for row in tx.rows(_missed(lane).limit(limit))]
-    if not ids:
+    missed = tx.rows(_missed(lane).limit(limit))
+    if not missed:
         update_endpoint(tx, lane["id"], {"recover_next_at": None, "recover_after": None})
         return 0
-    mine = sa.and_(_d.id.in_(ids), _d.state.in_(_MISSED))
-    tx.execute(sa.update(deliveries).where(mine).values({**AFRESH, "next_try_at": tx.now}))
-    update_endpoint(tx, lane["id"], {"recover_after": ids[-1], "recover_next_at": tx.now})
+    _make_due(tx, missed)
+    update_endpoint(tx, lane["id"], {"recover_after": missed[-1]["id"], "recover_next_at": tx.now})
     wake(tx, [lane["id"]])
-    return len(ids)
+    return len(missed)
+
+
+def _make_due(tx: Transaction, missed: Sequence[Mapping[str, Any]]) -> None:
+    """A microsecond apart, so that they are begun in the order of events; their ids tell no more than milliseconds."""
+    in_order = sorted(missed, key=lambda row: (row["position"] or 0, row["occurred_at"], row["id"]))
+    still_missed = sa.or_(*(_d.state == state for state in _MISSED))
+    statement = (
+        sa.update(deliveries)
+        .where(_d.id == sa.bindparam("this_delivery"), still_missed)
+        .values({**AFRESH, "next_try_at": sa.bindparam("this_instant")})
+    )
+    begins = tx.now - timedelta(microseconds=len(missed))
+    pairs = [
+        {"this_delivery": row["id"], "this_instant": begins + timedelta(microseconds=place)}
+        for place, row in enumerate(in_order)
+    ]
+    tx.execute(statement, pairs)
 
 
 def _missed(lane: Mapping[str, Any]) -> sa.Select[Any]:
@@ -86,7 +103,9 @@ def _missed(lane: Mapping[str, Any]) -> sa.Select[Any]:
     ]
     if lane["recover_after"] is not None:
         conditions.append(_d.id > lane["recover_after"])
-    return sa.select(_d.id).where(*conditions).order_by(_d.id)
+    joined = deliveries.outerjoin(outbox, outbox.c.id == _d.event_id)
+    found = sa.select(_d.id, _d.occurred_at, outbox.c.position).select_from(joined)
+    return found.where(*conditions).order_by(_d.id)
 
 
 def _backwards() -> Unprocessable:

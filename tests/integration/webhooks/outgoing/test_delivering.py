@@ -15,12 +15,10 @@ import svix
 from jobs.clock import FakeClock, SystemClock
 from jobs.core.events import EventType
 from jobs.services.documents import job_document
-from jobs.services.job_events import append_job_event
 from jobs.services.relay import relay
 from jobs.storage.database import Database
 from jobs.storage.outbox import append_event
 from jobs.storage.schema import jobs
-from tests.factories import insert_test_job
 from tests.integration.webhooks.outgoing.world import ADMIN, DOWN, OK, OPERATOR, STRANGER, Sent, World
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.endpoints import disable_endpoint, rotate_secret
@@ -354,10 +352,7 @@ def test_a_disabled_endpoint_is_sent_nothing_even_by_messages_on_their_way(world
 def test_a_jobs_events_are_sent_one_at_a_time_in_their_order(world: World) -> None:
     """F67: order is promised per job and endpoint, where nothing fails; other jobs do not wait."""
     world.endpoint()
-    with world.database.write() as tx:
-        job = insert_test_job(tx, event_count=1)
-        types = (EventType.JOB_CREATED, EventType.JOB_SUBMITTED, EventType.JOB_STARTED, EventType.JOB_SUCCEEDED)
-        mine = [append_job_event(tx, each, {**job, "event_count": place + 1}) for place, each in enumerate(types)]
+    mine = world.whole_job()
     others = world.events(3)
     world.relay()
 
@@ -370,3 +365,54 @@ def test_a_jobs_events_are_sent_one_at_a_time_in_their_order(world: World) -> No
         deliver_all(world.runtime, [claim], send=world.send)
     world.run()
     assert [sent.event for sent in world.sent if sent.event in mine] == mine
+
+
+@pytest.mark.parametrize("losses", [1, 3])
+def test_a_lost_message_does_not_let_a_jobs_later_events_pass(world: World, clock: FakeClock, losses: int) -> None:
+    """F67: what was claimed and never sent is still the first of its job when its lease has ended."""
+    world.endpoint()
+    jobs = [world.whole_job() for _ in range(3)]
+    world.relay()
+    for _ in range(losses):
+        world.look()
+        assert world.messages()
+        clock.advance(LEASE)
+
+    world.run()
+
+    for mine in jobs:
+        assert [sent.event for sent in world.sent if sent.event in mine] == mine
+
+
+def test_a_worker_killed_while_sending_does_not_let_a_jobs_later_events_pass(world: World, clock: FakeClock) -> None:
+    """F66, F67: at a receiver that is well, the same event comes again before the next one."""
+    made = world.endpoint()
+    mine = world.whole_job()
+    world.relay()
+    world.look()
+
+    def dies(_sent: Sent) -> Answered:
+        raise Killed("answer")
+
+    world.receives(made["url"], dies)
+    with pytest.raises(Killed):
+        world.work()
+    world.receives(made["url"], OK)
+    clock.advance(LEASE)
+    world.run()
+
+    assert [sent.event for sent in world.sent] == [mine[0], *mine]
+
+
+def test_what_was_lost_waits_its_turn_at_an_endpoint_that_takes_one_at_a_time(world: World, clock: FakeClock) -> None:
+    world.endpoint(concurrency=1)
+    first, second = world.whole_job(), world.whole_job()
+    world.relay()
+    world.look()
+    world.messages()
+    clock.advance(LEASE)
+
+    world.run()
+
+    for mine in (first, second):
+        assert [sent.event for sent in world.sent if sent.event in mine] == mine

@@ -70,6 +70,20 @@ def test_a_recovery_has_no_cap_and_goes_on_after_a_restart(world: World, monkeyp
     assert not world.lane(made)["recover_next_at"]
 
 
+def test_a_recovery_sends_a_jobs_events_in_their_order(world: World) -> None:
+    made = world.endpoint()
+    disable_endpoint(world.runtime, OPERATOR, made["id"])
+    jobs = [world.whole_job() for _ in range(3)]
+    world.run()
+    enable_endpoint(world.runtime, OPERATOR, made["id"])
+
+    recover_endpoint(world.runtime, OPERATOR, made["id"], since=T - HOUR, until=None)
+    world.run()
+
+    for mine in jobs:
+        assert [sent.event for sent in world.sent if sent.event in mine] == mine
+
+
 def test_a_recovery_keeps_to_its_span(world: World, clock: FakeClock) -> None:
     made = world.endpoint()
     disable_endpoint(world.runtime, OPERATOR, made["id"])

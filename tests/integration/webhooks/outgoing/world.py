@@ -86,6 +86,13 @@ class World:
         with self.database.write() as tx:
             return append_job_event(tx, event_type, insert_test_job(tx, tenant=tenant, event_count=1))
 
+    def whole_job(self) -> list[str]:
+        """The events of one job, from its first to its last."""
+        types = (EventType.JOB_CREATED, EventType.JOB_SUBMITTED, EventType.JOB_STARTED, EventType.JOB_SUCCEEDED)
+        with self.database.write() as tx:
+            job = insert_test_job(tx, event_count=1)
+            return [append_job_event(tx, each, {**job, "event_count": place + 1}) for place, each in enumerate(types)]
+
     def silence(self) -> str:
         """An event of the fleet, which belongs to no tenant."""
         silent = {"name": "sweep.polls", "period_s": 1.0, "last_beat_at": instants.to_text(T), "silent_s": 20.0}
