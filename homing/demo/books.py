@@ -14,7 +14,7 @@ from jobs.core.states import TERMINAL
 #: Faults after which no webhook of a run's end can be believed: only a poll brings the job home.
 LOST = frozenset({"dropped", "badly_signed", "stale", "delayed_stale"})
 #: Totals of the ledger that count traffic; every other one counts a fault.
-TRAFFIC = frozenset({"submits", "reads", "searches", "cancels", "events", "sent", "refused"})
+TRAFFIC = frozenset({"submits", "reads", "searches", "streams", "cancels", "events", "sent", "refused"})
 
 
 @dataclass(frozen=True, slots=True)
