@@ -30,12 +30,21 @@ class Failure(Document):
     message: str
 
 
+class SentSubmit(Document):
+    """What a submit carried whose outcome nobody knows: to look for its run at the provider."""
+
+    idempotency_key: str
+    reference: str = Field(description="The attempt's token; also the end of its callback URL")
+    at: AwareDatetime | None
+
+
 class Review(Document):
     """Why a job waits for a person."""
 
     reason: ReviewReason
     since: AwareDatetime
     detail: str | None
+    sent: SentSubmit | None = Field(None, description="Of `ambiguous_submit`, where one job is asked for")
 
 
 class LateOutcome(Document):

@@ -22,6 +22,8 @@ MEDIA_TYPE = "application/problem+json"
 _TYPE_PREFIX = "urn:homing:problem:"
 #: When to come again where nobody named a time: an outage of the database is over, or lasts.
 DEFAULT_RETRY = timedelta(seconds=2)
+#: Where the framework's name for a status is not ours: one type for a cause, whichever door it is met at.
+_OWN_SLUGS = {413: "too-large"}
 #: Headers of a framework's error that describe its own HTML body.
 _BODY_HEADERS = frozenset({"content-type", "content-length"})
 
@@ -101,7 +103,7 @@ def _of_framework(error: HTTPException) -> Response | HTTPException:
     kept = {name: value for name, value in error.get_headers() if name.lower() not in _BODY_HEADERS}
     return problem(
         status=error.code,
-        slug=re.sub(r"[^a-z]+", "-", error.name.lower()),
+        slug=_OWN_SLUGS.get(error.code) or re.sub(r"[^a-z]+", "-", error.name.lower()),
         title=error.name,
         detail=error.description or error.name,
         headers=kept,

@@ -171,8 +171,10 @@ class SimulatorProvider:
         if not isinstance(body, Mapping):
             raise Unusable("an event is a JSON object")
         delivery_id = answers.id_of(body.get("id"))
-        if answers.id_of(body.get("job")) is None:
+        if body.get("job") is None:
             return WebhookReport(None, delivery_id, ignored_because="names no job")
+        if answers.id_of(body["job"]) is None:
+            raise Unusable("the job's id is not a text of 1 to 255 characters")
         if "status" not in body:
             return WebhookReport(None, delivery_id, ignored_because="names no status")
         if body.get("livemode") is False:

@@ -130,6 +130,15 @@ def _review(row: Row) -> Document | None:
     }
 
 
+def sent_document(attempt: Row) -> Document:
+    """What an attempt's submit carried. The token is of use to whoever may read the job, and to nobody else."""
+    return {
+        "idempotency_key": attempt["idempotency_key"],
+        "reference": attempt["token"],
+        "at": instants.to_text_or_none(attempt["sending_at"]),
+    }
+
+
 def _late_outcome(stored: Mapping[str, Any] | None) -> Document | None:
     """The provider's later word; stored as JSON, so its instant is text of another spelling."""
     if stored is None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from jobs.core.observations import ReviewReason
 from jobs.core.states import JobState, is_terminal
-from jobs.services.documents import Document, Row, event_document, job_document, transition_document
+from jobs.services.documents import Document, Row, event_document, job_document, sent_document, transition_document
 from jobs.services.keys import Principal, Role
 from jobs.services.paging import number_place, page, text_place
+from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job
 from jobs.storage.listing import JobFilter, list_events, list_jobs, list_transitions_after
@@ -50,7 +52,10 @@ def read_job(database: Database, *, tenant: str, job_id: str) -> SeenJob:
     """
     with database.read() as tx:
         row = get_job(tx, job_id, tenant=tenant)
-        return SeenJob(job_document(row), _ask_again_after(row, tx.now))
+        job = job_document(row)
+        if row["review_reason"] == ReviewReason.AMBIGUOUS_SUBMIT:
+            job["review"]["sent"] = sent_document(get_attempt(tx, job_id, row["attempt"]))
+        return SeenJob(job, _ask_again_after(row, tx.now))
 
 
 def read_jobs(database: Database, *, tenant: str, wanted: JobFilter, cursor: str | None, limit: int) -> Document:

@@ -130,7 +130,7 @@ def test_a_body_beyond_a_mebibyte_is_too_large(api: Api) -> None:
     answer = api.submit(a_body(input={"prompt": "x" * 2**20}))
 
     assert answer.status_code == 413
-    assert answer.json["type"] == "urn:homing:problem:request-entity-too-large"
+    assert answer.json["type"] == "urn:homing:problem:too-large"
 
 
 def test_a_chunked_body_beyond_a_mebibyte_is_too_large_and_a_small_one_is_read(api: Api) -> None:

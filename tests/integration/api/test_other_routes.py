@@ -10,6 +10,7 @@ from jobs.core.states import JobState
 from jobs.services.relay import relay
 from jobs.services.runtime import Runtime
 from jobs.storage.accounts import lock_account, update_account
+from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Database
 from jobs.storage.dead_letters import dead_letter
 from jobs.storage.jobs import get_job
@@ -40,6 +41,18 @@ def test_a_review_is_ended_over_the_api(api: Api, database: Database, broker: Re
     assert history[-1]["reason"] == f"settle by {api.key_id}: the provider has no trace of it"
     assert broker.take(RELAY) == [()]
     assert api.post(f"/v1/jobs/{job_id}/resolve", body).status_code == 409
+
+
+def test_whoever_must_look_for_a_run_is_told_what_its_submit_carried(api: Api, database: Database) -> None:
+    review = {"review_reason": "ambiguous_submit", "review_since": T}
+    job_id = new_job(database, next_submit_at=None, **review)["id"]
+    with database.read() as tx:
+        attempt = get_attempt(tx, job_id, 1)
+
+    sent = api.get(f"/v1/jobs/{job_id}").json["review"]["sent"]
+
+    assert (sent["idempotency_key"], sent["reference"]) == (attempt["idempotency_key"], attempt["token"])
+    assert "sent" not in api.get("/v1/jobs").json["data"][0]["review"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ def test_a_useless_delivery_id_counts_as_none(useless: object) -> None:
     [
         {"id": "evt_1", "type": "billing.balance.updated"},
         {"id": "evt_1", "job": None, "status": "succeeded"},
-        {"id": "evt_1", "job": 17, "status": "succeeded"},
         {"id": "evt_1", "job": "p-1"},
         {"id": "evt_1", "job": "p-1", "status": "succeeded", "livemode": False},
     ],
@@ -76,6 +75,13 @@ def test_an_unknown_word_is_reported_and_not_guessed() -> None:
 
     assert report is not None
     assert (report.state, report.unknown_status) == (None, "aborted")
+
+
+@pytest.mark.parametrize("job", [17, "", [], {"id": "p-1"}, True, "p" * 256])
+def test_an_event_whose_job_is_no_id_has_the_wrong_shape(job: object) -> None:
+    """It may be the end of a run: kept for a person, not thrown away like what is of no interest."""
+    with pytest.raises(Unusable):
+        read({"id": "evt_1", "job": job, "status": "succeeded"})
 
 
 @pytest.mark.parametrize("body", [None, [], "text", 17, True])
