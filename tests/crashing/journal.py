@@ -53,6 +53,10 @@ class Journal:
         """How many rounds have been begun, audited or not: each has another seed."""
         return sum(1 for entry in self._entries() if entry["kind"] == "round" and entry["database"] == database)
 
+    def starts(self) -> list[Entry]:
+        """Every start, each with its commit and machine."""
+        return [entry for entry in self._entries() if entry["kind"] == "start"]
+
     def _entries(self) -> Iterator[Entry]:
         if not self.path.exists():
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
@@ -54,6 +53,7 @@ class Round:
     """One round on a stage.
 
     Attributes:
+        fleet: Its number among those of this database.
         deaths: Processes that died so far.
         moments: What was done, and when.
     """
@@ -63,7 +63,7 @@ class Round:
     sniper: Sniper
     journal: Journal
     rng: Random
-    say: Callable[[str], None]
+    fleet: int
     deaths: int = 0
     moments: list[Moment] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,7 +79,7 @@ class Round:
         surroundings.join()
         paused_at = time.time()
         self.load.pause()
-        return self._audit(paused_at)
+        return self._audit(began_s, paused_at)
 
     def _shoot(self, wanted: int, *, until_s: float) -> None:
         next_shot_s = time.monotonic() + _WARM_UP_S
@@ -104,7 +104,10 @@ class Round:
         known, rng = faults.troubles(self.stage.kind), Random(self.rng.random())
         time.sleep(_WARM_UP_S)
         while self.deaths < wanted and not self.load.faults:
-            self._cause(faults.draw(known, rng), rng)
+            try:
+                self._cause(faults.draw(known, rng), rng)
+            except Exception as error:  # noqa: BLE001 - a thread would die in silence; the round ends on it
+                self.load.faults.append(f"the harness itself: {type(error).__name__}: {error}")
             time.sleep(rng.uniform(*_TROUBLE_EVERY_S))
 
     def _cause(self, fault: Fault, rng: Random) -> None:
@@ -131,17 +134,20 @@ class Round:
             self.deaths += died
             self.moments.append(Moment(name, time.time()))
 
-    def _audit(self, paused_at: float) -> tuple[Evidence, list[Violation]]:
-        began_s = time.monotonic()
+    def _audit(self, began_s: float, paused_at: float) -> tuple[Evidence, list[Violation]]:
+        paused_s = time.monotonic()
         redriven = settle(self.stage)
-        settled_s = time.monotonic() - began_s
+        settled_s = time.monotonic() - paused_s
         evidence = gather(self.stage, self.load.acked, [*self.load.conflicts, *self.load.faults])
         violations = audit(evidence)
         self.journal.write(
             "audit",
             database=self.stage.kind,
             violations=[f"{violation.check}: {violation.count}" for violation in violations],
+            fleet=self.fleet,
+            took_s=round(time.monotonic() - began_s, 1),
             settled_s=round(settled_s, 1),
+            points=sorted(self.stage.control.census()),
             redriven=redriven,
             recoveries=_recoveries(self.stage, self.moments, paused_at),
             **_figures(evidence),

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from jobs.core.states import OPEN
 from jobs.storage.schema import jobs
 from tests.crashing.auditor import Violation
+from tests.crashing.circumstances import describe_run
 from tests.crashing.evidence import Evidence
 from tests.crashing.journal import Journal
 from tests.crashing.leftovers import end_leftovers, remember
@@ -57,7 +58,7 @@ def _run_on(options: RunOptions, kind: Kind, journal: Journal, say: Say) -> bool
     if journal.deaths(kind) >= options.kills:
         return True
     number = journal.rounds(kind)
-    journal.write("start", database=kind)
+    journal.write("start", database=kind, **describe_run(options.folder))
     folder = options.folder / kind
     shutil.rmtree(folder, ignore_errors=True)
     say(f"{kind}: starting a fleet; {journal.deaths(kind)} of {options.kills} processes have died so far")
@@ -66,17 +67,17 @@ def _run_on(options: RunOptions, kind: Kind, journal: Journal, say: Say) -> bool
         load = _load(stage, Random(f"{options.seed} {kind} {number}"))
         pool = load.start()
         try:
-            return _rounds(options, stage, load, journal, say)
+            return _rounds(options, stage, load, journal, fleet=number, say=say)
         finally:
             load.stop()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rounds(options: RunOptions, stage: Stage, load: Load, journal: Journal, say: Say) -> bool:
+def _rounds(options: RunOptions, stage: Stage, load: Load, journal: Journal, *, fleet: int, say: Say) -> bool:
     sniper = Sniper(stage.control, Random(load.rng.random()), journal.deaths_by_point(stage.kind))
     while (dead := journal.deaths(stage.kind)) < options.kills:
         began_s = time.monotonic()
-        this = Round(stage, load, sniper, journal, Random(load.rng.random()), say)
+        this = Round(stage, load, sniper, journal, Random(load.rng.random()), fleet)
         evidence, violations = this.run(min(options.per_round, options.kills - dead))
         took_s = time.monotonic() - began_s
         say(

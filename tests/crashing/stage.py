@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -90,7 +89,6 @@ class Stage:
 def set_stage(folder: Path, kind: Kind, *, seed: int) -> Iterator[Stage]:
     """Starts everything, and ends it with the block, however that ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:
         control = Control(folder / "control")
         redis = WiredRedis(folder / "redis")
