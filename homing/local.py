@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from homing.client.data_dir import data_dir_of
 from homing.screen import say
 from jobs.core.errors import ConfigError
 
@@ -23,10 +25,22 @@ def load_configuration() -> Configuration:
     """
     from jobs.config.loading import load  # noqa: PLC0415 - pydantic costs a tenth of a second
 
-    configuration = load(os.environ)
+    configuration = load({**_made_up_provider(), **os.environ})
     for warning in configuration.warnings:
         say(f"homing: {warning}")
     return configuration
+
+
+def _made_up_provider() -> dict[str, str]:
+    """Where nobody names a provider, `homing up --embedded` makes one up; its fleet's commands know it too."""
+    from homing.up import run_file  # noqa: PLC0415
+    from homing.up.plan import SIMULATOR_CONFIG  # noqa: PLC0415
+
+    folder = data_dir_of(os.environ)
+    made_up = folder / SIMULATOR_CONFIG
+    if Path("homing.toml").exists() or not made_up.exists() or run_file.read(folder) is None:
+        return {}
+    return {"HOMING_CONFIG": str(made_up)}
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def api_key(data_dir: Path, database_url: str) -> str:
         made = keys.create_key(database, role=keys.Role.ADMIN).key
     finally:
         database.close()
-    _write_private(path, made)
+    write_private(path, made)
     return made
 
 
@@ -94,7 +94,8 @@ def _is_known(database: Database, key: str) -> bool:
     return True
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that only its owner may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(text + "\n")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from homing.up import processes
+from homing.up.folder import write_private
 from homing.up.options import FleetOptions
 from homing.up.ports import free_port
 from homing.up.processes import Process
@@ -22,14 +23,16 @@ from jobs.providers.registry import LISTENERS
 
 _LOOPBACK = "127.0.0.1"
 _FLOWER_USER = "homing"
-# Read by `homing simulator`, and named in the TOML file below.
+#: The provider that is made up where nobody names one; commands beside the fleet read it too.
+SIMULATOR_CONFIG = "simulator.toml"
+# Read by `homing simulator`; the file named below says the same to everybody else.
 _SIMULATOR_SIGNS_WITH = "SIMULATOR_WEBHOOK_SECRET"
 _SIMULATED_PROVIDER = """\
 # Written by `homing up --embedded`, because no TOML file names a provider. Copy it to homing.toml to begin your own.
 [providers.simulator]
 adapter = "simulator"
 base_url = "{simulator_url}"
-webhook_secrets = [{{ env = "SIMULATOR_WEBHOOK_SECRET" }}]
+webhook_secrets = [{{ file = "simulator_webhook_secret" }}]
 expected = "10s"
 """
 
@@ -177,7 +180,8 @@ def _wants_simulator(options: FleetOptions, environment: Mapping[str, str]) -> b
 def _simulated_provider(data_dir: Path, simulator_url: str) -> dict[str, str]:
     """Writes a TOML file with one provider, and returns the settings that join it to the simulator."""
     secret = "whsec_" + base64.b64encode(new_token().encode()).decode()
-    path = data_dir / "simulator.toml"
+    write_private(data_dir / "simulator_webhook_secret", secret)
+    path = data_dir / SIMULATOR_CONFIG
     path.write_text(_SIMULATED_PROVIDER.format(simulator_url=simulator_url), encoding="utf-8")
     return {"HOMING_CONFIG": str(path), _SIMULATOR_SIGNS_WITH: secret}
 

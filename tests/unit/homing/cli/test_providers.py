@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from homing.cli.provider_check import SELF_TEST
+from homing.up import run_file
 from tests.fakes.api import FakeApi
 from tests.unit.homing.cli.conftest import Run
 
@@ -211,3 +212,23 @@ def test_check_looks_for_the_keys_a_sender_publishes(
     key = {"kty": "OKP", "crv": "Ed25519", "x": "1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4"}
     api.answers["GET /jwks"] = [(200, {"keys": [key]})]
     assert run("providers", "check").code == 0
+
+
+def test_check_knows_the_provider_that_a_running_fleet_has_made_up(
+    run: Run, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "simulator_webhook_secret").write_text(SECRET)
+    text = f'[providers.simulator]\nadapter = "simulator"\nbase_url = "{api.url}"\n'
+    (data / "simulator.toml").write_text(text + 'webhook_secrets = [{ file = "simulator_webhook_secret" }]\n')
+    assert run("providers", "check", "--json").document["checks"] == []
+    running = run_file.Running(api.url, "hk_test", None, None, None, None)
+    run_file.write(running, data)
+    api.on("GET /", {})
+    api.on("POST /webhooks/simulator", {"status": "ignored"})
+
+    ended = run("providers", "check", "--json")
+
+    assert ended.code == 0
+    assert {check["provider"] for check in ended.document["checks"]} >= {"simulator"}

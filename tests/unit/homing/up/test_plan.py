@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import tomllib
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,15 @@ def test_a_provider_of_ones_own_means_no_simulator(tmp_path: Path) -> None:
     assert "HOMING_CONFIG" not in plan.environment
 
 
-def test_the_simulator_s_secret_is_this_fleet_s_own(tmp_path: Path) -> None:
+def test_the_simulator_s_secret_is_this_fleet_s_own_and_nobody_else_may_read_it(tmp_path: Path) -> None:
     first, second = make_plan(_options(tmp_path)), make_plan(_options(tmp_path))
 
-    name = tomllib.loads((tmp_path / "data" / "simulator.toml").read_text())["providers"]["simulator"][
-        "webhook_secrets"
-    ][0]["env"]
-    assert first.environment[name] != second.environment[name]
+    secret = tmp_path / "data" / "simulator_webhook_secret"
+    assert first.environment["SIMULATOR_WEBHOOK_SECRET"] != second.environment["SIMULATOR_WEBHOOK_SECRET"]
+    assert secret.read_text().strip() == second.environment["SIMULATOR_WEBHOOK_SECRET"]
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    (entry,) = loading.load(second.environment).providers.values()
+    assert entry.webhook_secrets
 
 
 def test_a_port_in_use_is_refused_with_a_way_out(tmp_path: Path, taken_port: int) -> None:
