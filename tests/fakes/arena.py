@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -77,6 +77,7 @@ def an_arena(
     faults: Faults = NO_FAULTS,
     promises: dict[str, Any] | None = None,
     entry: dict[str, Any] | None = None,
+    behind: Callable[[Any], Any] = lambda app: app,
     **simulator: Any,
 ) -> Iterator[Arena]:
     """An arena for as long as the block lasts.
@@ -87,6 +88,7 @@ def an_arena(
         faults: of each run with :data:`INPUT`.
         promises: what our entry says of the provider, where that differs from what it does.
         entry: further settings of our entry.
+        behind: puts something in front of the simulator, such as a gateway with troubles of its own.
         simulator: its flags; ``idempotency`` and ``search`` are what our entry says, too.
     """
     plan = FaultPlan(0, "none", {(canonical_json(INPUT), number): faults for number in range(5)})
@@ -94,7 +96,7 @@ def an_arena(
     provider = Provider(config, clock=clock, spawn=lambda work: work(), plan=plan)
     with ExitStack() as stack:
         stack.callback(provider.close)
-        provider.base_url = stack.enter_context(_served(create_simulator(config, provider=provider)))
+        provider.base_url = stack.enter_context(_served(behind(create_simulator(config, provider=provider))))
         said = {"idempotency": config.idempotency, "search": config.search, **(promises or {}), **(entry or {})}
         settings = ProviderConfig(
             adapter="simulator",

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from jobs.storage.database import Database
 from jobs.storage.schema import jobs as jobs_table
 from jobs.storage.schema import outbox, provider_accounts
 from tests.factories import PROVIDER
+from tests.fakes.arena import INPUT, an_arena
 from tests.fakes.provider import Effect, raises
 from tests.fakes.stage import Row, Stage, a_stage
 
@@ -350,6 +352,50 @@ def test_a_small_pile_is_worked_off_at_once(stage: Stage) -> None:
     stage.clock.advance(timedelta(hours=1))
 
     assert len(claim_due(stage.runtime, "poll", 200)) == pacing.LEAST_PER_S
+
+
+class Gateway:
+    """Stands before a provider, and answers 502 for it while it is down."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+        self.calls = 0
+        self.app: Any = None
+
+    def before(self, app: Any) -> Gateway:
+        self.app = app
+        return self
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if not self.is_down:
+            return self.app(environ, start_response)
+        self.calls += 1
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        start_response("502 Bad Gateway", [("Content-Type", "text/html")])
+        return [b"<html>502 Bad Gateway</html>"]
+
+
+@pytest.mark.timeout(120)
+def test_the_simulator_behind_a_gateway_that_answers_502_to_everything(database: Database, clock: FakeClock) -> None:
+    """F25: over real HTTP, webhooks and all: one alarm, few calls, every job home by one run."""
+    gateway = Gateway()
+    with an_arena(database, clock, behind=gateway.before) as arena:
+        stage = arena.stage
+        jobs = [stage.running_job(input={**INPUT, "n": number})[0] for number in range(6)]
+        gateway.is_down = True
+        jobs += [stage.new_job(input={**INPUT, "n": number}) for number in range(6, 12)]
+        pass_time(stage, 90 * SECOND, every=5 * SECOND)
+        calls, gateway.is_down = gateway.calls, False
+
+        pass_time(stage, 80 * SECOND, every=4 * SECOND)
+        for run in arena.runs:
+            arena.complete(run)
+
+        assert calls <= 5 + 8
+        assert {stage.job(job_id)["state"] for job_id in jobs} == {"succeeded"}
+        assert len(arena.runs) == 12, "I13"
+        assert alarms(stage) == ["provider.outage_began", "provider.outage_ended"]
+        assert stage.letters() == []
 
 
 def test_an_outage_from_start_to_end(database: Database, clock: FakeClock) -> None:
