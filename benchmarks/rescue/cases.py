@@ -18,7 +18,7 @@ import requests
 import sqlalchemy as sa
 
 from benchmarks.postgres import start_again
-from benchmarks.rescue.scene import CALLS, GIVE_UP_S, QUIET, SENDER, Scene
+from benchmarks.rescue.scene import CALLS, GIVE_UP_S, MARK, QUIET, SENDER, Scene
 from benchmarks.rescue.turnstile import HOOKS, Matches
 from benchmarks.signing import sign
 from homing.up.redis_server import find_place
@@ -45,9 +45,9 @@ def is_download(method: str, path: str, _body: bytes) -> bool:
     return method == "GET" and not path.startswith("/jobs")
 
 
-def is_delivery(_method: str, path: str, _body: bytes) -> bool:
-    """An event on its way to a customer."""
-    return path.startswith(HOOKS)
+def is_delivery(_method: str, path: str, body: bytes) -> bool:
+    """The event of the marked job on its way to a customer."""
+    return path.startswith(HOOKS) and MARK.encode() in body
 
 
 def caught(
@@ -56,7 +56,7 @@ def caught(
     """Kills the child (or main process) of worker-io whose request the other side holds."""
     scene.settle()
     with scene.gate.holding(matches) as held:
-        job = scene.submit(provider, model=model)
+        job = scene.submit_marked(provider, model=model)
         assert held.arrived.wait(60), "no such request came"
         pid = scene.fleet.running.pids["worker-io"][0] if main else scene.pid_behind(held.port, "worker-io")
         begin = _kill(pid)
@@ -72,7 +72,7 @@ def caught_handling(scene: Scene) -> float:
     holder, done = scene.hold_file.with_name("holder"), scene.hold_file.with_name("handled")
     holder.unlink(missing_ok=True)
     scene.hold_file.write_text("hold")
-    job = scene.submit(CALLS)
+    job = scene.submit_marked(CALLS)
     scene.wait(lambda: holder.exists() and holder.read_text().isdigit(), "the handler at work")
     begin = _kill(int(holder.read_text()))
     scene.hold_file.unlink()

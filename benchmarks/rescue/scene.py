@@ -38,6 +38,8 @@ from tests.services.waiting import wait_until
 CALLS, QUIET, SENDER = "calls", "quiet", "alerts"
 #: A handler of ``benchmarks.rescue.plugin`` reads and writes here.
 HOLD_VARIABLE = "RESCUE_HOLD_FILE"
+#: Metadata of the one job whose work is to be caught.
+MARK = "rescue-hold"
 #: Nothing here takes so long, unless it is lost.
 GIVE_UP_S = 240.0
 _numbers = itertools.count(1)
@@ -76,8 +78,16 @@ class Scene:
 
     def submit(self, provider: str, *, model: str = "predict", patience_s: float = GIVE_UP_S) -> str:
         """A short job, accepted; asked again under one key for as long as the API is away."""
+        return self._send(provider, model, patience_s=patience_s, metadata={})
+
+    def submit_marked(self, provider: str, *, model: str = "predict") -> str:
+        """The same, told from all others by its metadata, which its events carry."""
+        return self._send(provider, model, patience_s=GIVE_UP_S, metadata={MARK: "yes"})
+
+    def _send(self, provider: str, model: str, *, patience_s: float, metadata: dict[str, str]) -> str:
         number = next(_numbers)
-        body = {"provider": provider, "input": {"model": model, **_INPUTS[model], "duration_s": 0.3, "seed": number}}
+        inputs = {"model": model, **_INPUTS[model], "duration_s": 0.3, "seed": number}
+        body = {"provider": provider, "input": inputs, "metadata": metadata}
         running, give_up_at = self.fleet.running, time.monotonic() + patience_s
         client = ApiClient(Address(running.url, running.api_key))
         while True:
