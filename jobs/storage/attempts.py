@@ -86,18 +86,9 @@ class NewRun(NamedTuple):
 
 def record_runs(tx: Transaction, runs: Sequence[NewRun]) -> None:
     """Keeps the runs' ids on their attempts; an attempt that has one already keeps that."""
-    if not runs:
-        return
-    statement = (
-        sa.update(job_attempts)
-        .where(
-            job_attempts.c.job_id == sa.bindparam("of_job"),
-            job_attempts.c.number == sa.bindparam("of_number"),
-            job_attempts.c.provider_job_id.is_(None),
-        )
-        .values(provider_job_id=sa.bindparam("run"), outcome="accepted", answered_at=sa.bindparam("at"))
-    )
-    tx.execute(statement, [dict(zip(("of_job", "of_number", "run", "at"), run, strict=True)) for run in runs])
+    seen = [{"job_id": run.job_id, "number": run.number} for run in runs]
+    known = [{"provider_job_id": run.provider_job_id, "outcome": "accepted", "answered_at": run.at} for run in runs]
+    update_rows(tx, job_attempts, seen, known, unset=("provider_job_id",))
 
 
 class Charge(NamedTuple):

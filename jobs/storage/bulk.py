@@ -82,7 +82,9 @@ def insert_rows(tx: Transaction, table: sa.Table, rows: Sequence[_Row]) -> None:
         _run(tx, _insert(table, names, is_sqlite=tx.is_sqlite), _columns(table, names, rows))
 
 
-def update_rows(tx: Transaction, table: sa.Table, seen: Sequence[_Row], changes: Sequence[_Row]) -> int:
+def update_rows(
+    tx: Transaction, table: sa.Table, seen: Sequence[_Row], changes: Sequence[_Row], *, unset: tuple[str, ...] = ()
+) -> int:
     """Writes changes to rows that still are as they were seen.
 
     Args:
@@ -90,6 +92,7 @@ def update_rows(tx: Transaction, table: sa.Table, seen: Sequence[_Row], changes:
         table: Theirs.
         seen: For each, its key and what else must still hold; all name the same columns.
         changes: For each, in the same order, what to write; all name the same columns.
+        unset: Columns that must still be NULL.
 
     Returns:
         How many rows were written.
@@ -98,7 +101,7 @@ def update_rows(tx: Transaction, table: sa.Table, seen: Sequence[_Row], changes:
         return 0
     wanted, written = tuple(seen[0]), tuple(changes[0])
     columns = [*_columns(table, written, changes), *_columns(table, wanted, seen)]
-    return _run(tx, _update(table, wanted, written, is_sqlite=tx.is_sqlite), columns)
+    return _run(tx, _update(table, wanted, written, unset, is_sqlite=tx.is_sqlite), columns)
 
 
 def _run(tx: Transaction, statement: str, columns: Sequence[Sequence[Any]]) -> int:
@@ -143,13 +146,16 @@ def _insert(table: sa.Table, names: tuple[str, ...], *, is_sqlite: bool) -> str:
 
 
 @cache
-def _update(table: sa.Table, wanted: tuple[str, ...], written: tuple[str, ...], *, is_sqlite: bool) -> str:
+def _update(
+    table: sa.Table, wanted: tuple[str, ...], written: tuple[str, ...], unset: tuple[str, ...], *, is_sqlite: bool
+) -> str:
+    nulls = [f"{name} IS NULL" for name in unset]
     if is_sqlite:
-        conditions = " AND ".join(f"{name} = ?" for name in wanted)
+        conditions = " AND ".join([*(f"{name} = ?" for name in wanted), *nulls])
         return f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in written)} WHERE {conditions}"  # noqa: S608
     values = ", ".join(f"{name} = v.new_{name}" for name in written)
     names = ", ".join([*(f"new_{name}" for name in written), *(f"seen_{name}" for name in wanted)])
-    conditions = " AND ".join(f"t.{name} = v.seen_{name}" for name in wanted)
+    conditions = " AND ".join([*(f"t.{name} = v.seen_{name}" for name in wanted), *nulls])
     arrays = _arrays(table, (*written, *wanted))
     return f"UPDATE {table.name} AS t SET {values} FROM unnest({arrays}) AS v ({names}) WHERE {conditions}"  # noqa: S608
 

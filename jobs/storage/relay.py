@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from jobs.core.errors import Stale
+from jobs.storage.bulk import update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.schema import outbox
 
@@ -116,13 +117,9 @@ def mark_relayed(tx: Transaction, positions: Sequence[tuple[int, int]]) -> None:
     Raises:
         Stale: One of them has been relayed or parked since it was listed.
     """
-    statement = (
-        sa.update(outbox)
-        .where(outbox.c.row_id == sa.bindparam("this_row"), IS_WAITING)
-        .values(position=sa.bindparam("this_position"), relayed_at=sa.bindparam("this_instant"))
-    )
-    sets = [{"this_row": row, "this_position": at, "this_instant": tx.now} for row, at in positions]
-    if tx.execute(statement, sets).rowcount != len(sets):
+    seen = [{"row_id": row} for row, _ in positions]
+    given = [{"position": at, "relayed_at": tx.now} for _, at in positions]
+    if update_rows(tx, outbox, seen, given, unset=("relayed_at", "parked_at")) != len(positions):
         raise Stale("an event was relayed or parked by somebody else")
 
 

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 import structlog
 
 from jobs import telemetry
-from jobs.broker import RELAY
 from jobs.core.errors import Unavailable
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
@@ -42,15 +41,22 @@ class Counts:
         claimed: Rows taken on.
         settled: Rows applied, parked, ignored …
         failed: Rows that will be tried again, or became dead letters.
+        has_events: Whether the outbox may have something new: the relay is to be rung.
     """
 
     claimed: int = 0
     settled: int = 0
     failed: int = 0
+    has_events: bool = False
 
     def __add__(self, later: Counts) -> Counts:
         """The sum."""
-        return Counts(self.claimed + later.claimed, self.settled + later.settled, self.failed + later.failed)
+        return Counts(
+            self.claimed + later.claimed,
+            self.settled + later.settled,
+            self.failed + later.failed,
+            self.has_events or later.has_events,
+        )
 
 
 def apply_claimed(runtime: Runtime, rows: Sequence[Mapping[str, Any]], *, token: str) -> Counts:
@@ -59,12 +65,11 @@ def apply_claimed(runtime: Runtime, rows: Sequence[Mapping[str, Any]], *, token:
     for part in _parts(rows):
         batch = _Batch(runtime, token)
         batch.run(part)
-        total += Counts(len(part), batch.applied.count, batch.failed)
+        has_events = batch.applied.has_events or batch.failed > 0
+        total += Counts(len(part), batch.applied.count, batch.failed, has_events)
         _wake_found(runtime, batch.applied)
         for lag_s in batch.applied.lags_s:
             telemetry.EVENT_APPLY_LAG_S.observe(lag_s)
-        if batch.applied.has_events or batch.failed:
-            runtime.broker.publish(RELAY)
     if total.claimed:
         _log.info("inbox drained", claimed=total.claimed, settled=total.settled, failed=total.failed)
     return total

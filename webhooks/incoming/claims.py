@@ -71,6 +71,12 @@ def claim_due(tx: Transaction, *, token: str, limit: int) -> list[dict[str, Any]
     )
 
 
+def has_due(tx: Transaction) -> bool:
+    """Whether any row is due; costs one look at the index."""
+    statement = sa.select(_table.id).where(_table.next_try_at.is_not(None), _table.next_try_at <= tx.now).limit(1)
+    return tx.row(statement) is not None
+
+
 def claim_rows(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[dict[str, Any]]:
     """Claims certain rows, due or not, that wait and that nobody works on."""
     is_free = sa.or_(_table.lease_token.is_(None), _table.next_try_at <= tx.now)

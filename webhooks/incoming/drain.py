@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobs.broker import DRAIN
+from jobs.broker import DRAIN, RELAY
 from jobs.ids import new_token
 from jobs.services.runtime import Runtime
 from webhooks.incoming.batch import Counts, apply_claimed
 from webhooks.incoming.bell import RingFlag
-from webhooks.incoming.claims import claim_due, claim_rows
+from webhooks.incoming.claims import claim_due, claim_rows, has_due
 from webhooks.incoming.failing import bury_unfinished
 
 #: Keeps SQLite's one writer, and the locks of a batch's jobs, for a few milliseconds at most.
 BATCH = 200
 _MAX_BATCHES = 100
+#: In a long drain the relay follows at this distance: a message for each batch cost as much as its events.
+_RELAY_EVERY_S = 0.1
 
 
 def drain(runtime: Runtime, *, limit: int = BATCH) -> Counts:
@@ -30,14 +32,31 @@ def drain(runtime: Runtime, *, limit: int = BATCH) -> Counts:
         Unavailable: The database is away; what was claimed is due again later.
     """
     RingFlag(runtime.redis).take_down()
-    total = Counts()
+    total, unheard, rung_s = Counts(), Counts(), runtime.clock.monotonic()
     for _ in range(_MAX_BATCHES):
         counts = sweep_batch(runtime, limit=limit)
-        total += counts
-        if not counts.claimed:
-            return total
-    runtime.broker.publish(DRAIN)  # others use this worker too; the rest waits behind them
+        total, unheard = total + counts, unheard + counts
+        if not counts.claimed or (counts.claimed < limit and not _is_any_due(runtime)):
+            break
+        if runtime.clock.monotonic() - rung_s >= _RELAY_EVERY_S:
+            ring_relay(runtime, unheard)
+            unheard, rung_s = Counts(), runtime.clock.monotonic()
+    else:
+        runtime.broker.publish(DRAIN)  # others use this worker too; the rest waits behind them
+    ring_relay(runtime, unheard)
     return total
+
+
+def ring_relay(runtime: Runtime, counts: Counts) -> None:
+    """Rings for events that were written, if there are any."""
+    if counts.has_events:
+        runtime.broker.publish(RELAY)
+
+
+def _is_any_due(runtime: Runtime) -> bool:
+    """A look that waits for no writer: in a trickle of events every other batch would find nothing."""
+    with runtime.database.read() as tx:
+        return has_due(tx)
 
 
 def sweep_inbox(runtime: Runtime) -> int:
@@ -46,7 +65,9 @@ def sweep_inbox(runtime: Runtime) -> int:
     Raises:
         Unavailable: The database is away.
     """
-    return sweep_batch(runtime, limit=BATCH).claimed
+    counts = sweep_batch(runtime, limit=BATCH)
+    ring_relay(runtime, counts)
+    return counts.claimed
 
 
 def sweep_batch(runtime: Runtime, *, limit: int) -> Counts:
@@ -59,7 +80,7 @@ def sweep_batch(runtime: Runtime, *, limit: int) -> Counts:
     with runtime.database.write() as tx:
         rows, buried = bury_unfinished(tx, claim_due(tx, token=token, limit=limit), token=token)
     counts = apply_claimed(runtime, rows, token=token)
-    return counts + Counts(claimed=buried, failed=buried)
+    return counts + Counts(claimed=buried, failed=buried, has_events=buried > 0)
 
 
 def drain_rows(runtime: Runtime, event_ids: Sequence[str]) -> Counts:
@@ -71,4 +92,6 @@ def drain_rows(runtime: Runtime, event_ids: Sequence[str]) -> Counts:
     token = new_token()
     with runtime.database.write() as tx:
         rows, _ = bury_unfinished(tx, claim_rows(tx, event_ids, token=token), token=token)
-    return apply_claimed(runtime, rows, token=token)
+    counts = apply_claimed(runtime, rows, token=token)
+    ring_relay(runtime, counts)
+    return counts
