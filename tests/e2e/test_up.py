@@ -28,7 +28,7 @@ def _children_of(name: str) -> int:
     return int(words[words.index(option) + 1])
 
 
-_NAMES = ("redis", "simulator", "web", "worker-events", "worker-io", "beat", "flower")
+_NAMES = ("redis", "simulator", "web", "worker-events", "worker-io", "worker-streams", "beat", "flower")
 _WITH_CHILDREN = ("web", "worker-events", "worker-io")
 # From the fault to a process that does its work again; the promise is 30 s.
 _HEALS_WITHIN_S = 30
