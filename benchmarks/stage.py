@@ -28,6 +28,7 @@ _CONFIG = """\
 adapter = "simulator"
 base_url = "http://127.0.0.1:9"
 webhook_secrets = [{{ env = "BENCH_SECRET" }}]
+concurrency = 1000000
 """
 
 

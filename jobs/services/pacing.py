@@ -20,7 +20,8 @@ SHARE = 1 / 20
 LEAST_PER_S = 20
 #: Work that nobody has begun for so long has piled up.
 LATE = timedelta(seconds=10)
-#: The pile is counted again after so long, should it not be gone: it takes 20 s and what the ticks' rhythm costs.
+#: A pile is gone by then: it takes 20 s and what the ticks' rhythm costs. What is late even so came meanwhile: the pace
+#: is doubled, else work that comes as fast as it goes would be late for ever.
 SPAN = timedelta(seconds=30)
 #: Counting ends here; at a pace of a thousand a second, others bound the work.
 MOST_COUNTED = 20_000
@@ -34,10 +35,16 @@ def begin(tx: Transaction, name: str) -> Row:
     if is_on(account, tx.now):
         return account
     piled_up = count_due(tx, name, most=MOST_COUNTED)
-    pace = {"pace_per_s": max(int(piled_up * SHARE), LEAST_PER_S), "pace_until": tx.now + SPAN}
+    per_s = max(int(piled_up * SHARE), LEAST_PER_S, 2 * _pace_before(account, tx.now))
+    pace = {"pace_per_s": per_s, "pace_until": tx.now + SPAN}
     update_account(tx, name, **pace)
-    _log.info("paced", provider=name, due=piled_up, per_s=pace["pace_per_s"])
+    _log.info("paced", provider=name, due=piled_up, per_s=per_s)
     return {**account, **pace}
+
+
+def _pace_before(account: Row, now: datetime) -> int:
+    """The pace that has just ended; 0 where none has."""
+    return account["pace_per_s"] if account["pace_until"] and now - account["pace_until"] < SPAN else 0
 
 
 def is_on(account: Row, now: datetime) -> bool:

@@ -14,17 +14,18 @@ from jobs.clock import FakeClock
 from jobs.core.breaker import FAILED_IN_A_ROW, PROBE_CAP
 from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.policy import Policy
+from jobs.ids import new_id
 from jobs.providers.answers import AWAY, DECLINED
 from jobs.services import outages, pacing
 from jobs.services.canceling import request_cancel
 from jobs.services.claims import claim_due
 from jobs.services.polling import poll_job
 from jobs.services.work import MAX_TRIES
-from jobs.storage.accounts import find_account, lock_account, update_account
+from jobs.storage.accounts import count_due, find_account, lock_account, update_account
 from jobs.storage.database import Database
 from jobs.storage.schema import jobs as jobs_table
 from jobs.storage.schema import outbox, provider_accounts
-from tests.factories import PROVIDER
+from tests.factories import PROVIDER, insert_test_job
 from tests.fakes.arena import INPUT, an_arena
 from tests.fakes.provider import Effect, raises
 from tests.fakes.stage import Row, Stage, a_stage
@@ -300,7 +301,8 @@ def test_of_sweepers_at_the_same_moment_one_gets_the_probe(stage: Stage) -> None
 def pile_up(stage: Stage, count: int) -> list[str]:
     """Running jobs whose polls are all due."""
     due = {"next_submit_at": None, "next_poll_at": stage.clock.now()}
-    return [stage.new_job(**due, provider_job_id=f"p-{number}") for number in range(count)]
+    with stage.database.write() as tx:
+        return [insert_test_job(tx, **due, provider_job_id=new_id("p", at=tx.now))["id"] for _ in range(count)]
 
 
 def histogram(stage: Stage, seconds: int, *, tick: float = 0.37) -> Counter[int]:
@@ -338,6 +340,27 @@ def test_after_a_downtime_of_ours_neither(stage: Stage) -> None:
 
     assert max(claimed.values()) <= 50
     assert sum(claimed.values()) == 1000
+
+
+def test_work_that_comes_faster_than_the_pace_is_not_late_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "LEAST_PER_S", 2)
+    pile_up(stage, 20)
+    stage.clock.advance(MINUTE)
+    left = 0
+
+    for _ in range(3 * int(pacing.SPAN.total_seconds()) // 2):  # two seconds each
+        pile_up(stage, 6)
+        for _ in range(2):
+            claimed = claim_due(stage.runtime, "poll", 200)
+            with stage.database.write() as tx:
+                done = jobs_table.c.id.in_([job_id for job_id, _token in claimed])
+                tx.execute(jobs_table.update().where(done).values(next_poll_at=None, lease_until=None))
+                left = count_due(tx, PROVIDER, most=10_000)
+            stage.clock.advance(SECOND)
+
+    assert left < 6
 
 
 def test_what_is_due_in_time_has_no_pace(stage: Stage) -> None:
