@@ -47,7 +47,7 @@ COLLECT_S, COLLECT_CHARS = 0.15, 8 * 1024
 MAX_CHARS = 1024 * 1024
 #: What comes after a job's end is waited for no longer than this, and never longer than the grace.
 SILENCE = timedelta(seconds=5)
-MAX_STARTS = 5
+MAX_STARTS = 3
 #: Readings in a row that bring nothing.
 MAX_TRIES = 8
 _RETRY_BASE, _RETRY_CAP = timedelta(seconds=1), timedelta(seconds=60)

@@ -17,6 +17,7 @@ from homing.web import create_app
 from jobs.clock import FakeClock
 from jobs.storage.accounts import lock_account, update_account
 from jobs.storage.database import Database
+from jobs.storage.output import arm_stream, take_stream
 from jobs.storage.schema import counters
 from reconciler.heartbeats import beat
 from reconciler.schedule import expected_heartbeats
@@ -156,6 +157,23 @@ def test_redis_that_is_away_is_a_reason(database: Database) -> None:
 
     assert health.redis is False
     assert ["Redis does not answer (refused)" in reason for reason in health.reasons] == [True]
+
+
+def test_output_that_nobody_listens_to_is_a_reason(database: Database, clock: FakeClock) -> None:
+    job = new_job(database, next_submit_at=None)
+    with database.write() as tx:
+        arm_stream(tx, job_id=job["id"], provider=job["provider"], attempt=1)
+    clock.advance(50)
+    with database.write() as tx:
+        take_stream(tx, job["id"], held=None, until=tx.now + timedelta(seconds=15))
+    clock.advance(70)
+    beat_all(database)
+    soon = look(database)
+    clock.advance(6)
+    beat_all(database)
+
+    assert soon.reasons == []
+    assert look(database).reasons == ["the oldest of output to listen to has waited for 1m 1s"]
 
 
 def test_work_that_nobody_begins_is_a_reason(database: Database, clock: FakeClock) -> None:

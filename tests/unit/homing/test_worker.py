@@ -38,6 +38,18 @@ def test_the_application_knows_every_task_that_has_a_queue() -> None:
     assert set(QUEUES) <= set(worker.app.tasks)
 
 
+@pytest.mark.parametrize(("pool", "starts"), [("threads", 1), ("prefork", 0)])
+def test_a_pool_of_threads_works_in_the_main_process(monkeypatch: pytest.MonkeyPatch, pool: str, starts: int) -> None:
+    done: list[str] = []
+    child = SimpleNamespace(start=lambda: done.append("start"), stop=lambda: done.append("stop"))
+    monkeypatch.setattr(worker, "_child", child)
+
+    worker.start_in_threads(SimpleNamespace(pool_cls=pool))
+    worker.stop_in_threads(SimpleNamespace(pool_cls=pool))
+
+    assert done == ["start", "stop"][: 2 * starts]
+
+
 def test_a_plugin_lies_beside_the_configuration_file_and_a_missing_one_ends_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from jobs.providers.port import Gone
 from jobs.services import output_reading
 from jobs.services.output_reading import MAX_STARTS, MAX_TRIES, Came, read_output
 from jobs.services.output_streams import GRACE, can_follow, claim_due
+from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job, update_bookkeeping
@@ -26,7 +27,7 @@ from jobs.storage.output import append_output, find_stream, renew_stream, take_s
 from jobs.storage.output_schema import job_output, output_streams
 from jobs.storage.premise import always
 from reconciler.sweeps.streams import Streams
-from tests.factories import new_job, seen
+from tests.factories import TENANT, new_job, seen
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.runtime import a_runtime
 from tests.fakes.speaking import SpeakingProvider
@@ -381,6 +382,29 @@ def test_another_attempt_begins_another_text_and_the_old_reader_has_lost_it(
     stream = stream_of(runtime, job_id)
     assert (stream["attempt"], stream["generation"], text_of(runtime, job_id)) == (2, 2, "")
     assert (stream["next_read_at"], stream["ended_at"]) == (None, None)
+
+
+def test_a_resubmit_begins_another_text_and_its_run_is_listened_to(
+    runtime: Runtime, provider: SpeakingProvider, job_id: str
+) -> None:
+    provider.said = ["The old"]
+    provider.end()
+    read_output(runtime, job_id)
+    with runtime.database.write() as tx:
+        update_bookkeeping(tx, job_id, {"review_reason": "overdue", "review_since": tx.now})
+    again = Resolution(action=Action.RESUBMIT, reason="once more", by="key_1")
+    resolve(runtime, job_id, tenant=TENANT, decided=again)
+    between = stream_of(runtime, job_id)
+
+    with runtime.database.write() as tx:
+        facts = {"attempt": 2, "provider_job_id": f"p-{job_id}-2", "at": tx.now}
+        runtime.observer.observe(tx, job_id, seen(JobState.RUNNING, **facts))
+    provider.said = ["The new"]
+    provider.end()
+
+    assert (between["generation"], between["length"], between["next_read_at"]) == (2, 0, None)
+    assert read_output(runtime, job_id) is Came.ENDED
+    assert (text_of(runtime, job_id), stream_of(runtime, job_id)["attempt"]) == ("The new", 2)
 
 
 def test_a_process_that_ends_hands_its_readings_over(

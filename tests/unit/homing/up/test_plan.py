@@ -114,7 +114,23 @@ def test_everything_stands_on_redis(tmp_path: Path) -> None:
     made = programs(make_plan(_options(tmp_path)), metrics=tmp_path)
 
     assert [program.name for program in made if program.foundation] == ["redis"]
-    assert {"web", "worker-events", "worker-io", "beat", "flower", "simulator"} < {program.name for program in made}
+    names = {"web", "worker-events", "worker-io", "worker-streams", "beat", "flower", "simulator"}
+    assert names < {program.name for program in made}
+
+
+@pytest.mark.parametrize(("adapter", "listens"), [("openai", True), ("heygen", False)])
+def test_who_listens_runs_only_where_a_provider_tells_its_output_or_somebody_asks(
+    tmp_path: Path, adapter: str, listens: bool
+) -> None:
+    config = tmp_path / "homing.toml"
+    config.write_text(
+        f'[providers.x]\nadapter = "{adapter}"\napi_token = "k"\nwebhook_secrets = ["whsec_c3RyZWFtcy1vZi1hLXRlc3QtZmxlZXQ="]\n'
+    )
+
+    chosen = [_options(tmp_path, config=config), _options(tmp_path, config=config, processes=("worker-streams",))]
+    names = [{program.name for program in programs(make_plan(each), metrics=tmp_path)} for each in chosen]
+
+    assert ["worker-streams" in each for each in names] == [listens, True]
 
 
 def test_no_secret_is_on_a_command_line(tmp_path: Path) -> None:
