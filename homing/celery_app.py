@@ -118,6 +118,9 @@ _WORKERS: dict[str, Any] = {
     "worker_max_memory_per_child": 300_000,  # KiB
     "worker_eta_task_limit": 200,
     "worker_soft_shutdown_timeout": 20,
+    # A child that is not up by then is killed. The default of 4 s kills each one anew for as long as the machine is so
+    # busy that a start takes five: then no work is done at all, by a worker that lives.
+    "worker_proc_alive_timeout": 60,
     # Our schedule is code: nothing to store, and no file to be found corrupt.
     "beat_scheduler": "homing.ticker:Ticker",
 }

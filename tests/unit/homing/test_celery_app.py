@@ -53,6 +53,12 @@ def test_every_task_goes_to_a_queue_that_a_worker_reads() -> None:
     assert {entry["options"]["queue"] for entry in app.conf.beat_schedule.values()} <= read
 
 
+def test_a_child_that_starts_slowly_on_a_busy_machine_is_not_killed_for_it() -> None:
+    app = create_app("redis://127.0.0.1:6379/0")
+
+    assert app.conf.worker_proc_alive_timeout >= 30  # seconds; Celery's own 4 were a loop of deaths under load
+
+
 def test_beat_keeps_no_file() -> None:
     app = create_app("redis://127.0.0.1:6379/0")
 
