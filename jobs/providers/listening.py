@@ -11,6 +11,7 @@ from jobs.clock import Clock
 from jobs.config.providers import ProviderConfig
 from jobs.core.addresses import AddressRefused, Network, read_url
 from jobs.core.errors import Transient, UnknownOutcome
+from jobs.core.observations import Json
 from jobs.core.text import clean
 from jobs.net.event_streams import Declined, EventStreams
 from jobs.net.guarded import Credential
@@ -118,16 +119,26 @@ def _unstreamed(declined: Declined) -> answers.Body:
         raise UnknownOutcome(error.detail) from error
 
 
+def json_of(message: Message) -> Json:
+    """What a message says in JSON.
+
+    Raises:
+        Transient: It is none, so what it said is lost.
+    """
+    try:
+        said: Json = json.loads(message.data)
+    except (ValueError, RecursionError) as error:
+        raise Transient(f"a message of the stream is no JSON: {error}"[:300]) from error
+    return said
+
+
 def object_of(message: Message) -> answers.Body:
     """The JSON object that a message is.
 
     Raises:
         Transient: It is none, so what it said is lost.
     """
-    try:
-        body = json.loads(message.data)
-    except (ValueError, RecursionError) as error:
-        raise Transient(f"a message of the stream is no JSON: {error}"[:300]) from error
+    body = json_of(message)
     if not isinstance(body, dict):
         raise Transient("a message of the stream is no JSON object")
     return body

@@ -33,6 +33,7 @@ LISTENERS: Mapping[str, ListeningFactory] = {
     "openai": OpenAIProvider,
     "replicate": ReplicateProvider,
     "simulator": SimulatorProvider,
+    **dict.fromkeys(("declarative", *preset_names()), DeclarativeProvider),
 }
 
 FACTORIES: Mapping[str, Factory] = {
@@ -43,7 +44,6 @@ FACTORIES: Mapping[str, Factory] = {
     "mux": MuxProvider,
     "fal": FalProvider,
     "runway": RunwayProvider,
-    **dict.fromkeys(("declarative", *preset_names()), DeclarativeProvider),
 }
 
 

@@ -43,6 +43,38 @@ def openai_input(lasts: float, **more: Json) -> dict[str, Json]:
     return {"model": "gpt", "input": PROMPT, "stream": True, "metadata": {"duration_s": str(lasts), **more}}
 
 
+#: The simulator, as somebody would describe it who has never seen its adapter.
+DESCRIBED: Mapping[str, object] = {
+    "auth": {"header": "Authorization", "value": "Bearer ${secret.token}"},
+    "submit": {
+        "call": "POST /jobs",
+        "body": {"model": "${input.model}", "input": "${input}", "reference": "${attempt.token}"},
+        "id": "id",
+    },
+    "status": {
+        "call": "GET /jobs/${job.provider_job_id}",
+        "state": "status",
+        "states": {
+            "pending": ["queued"],
+            "running": ["processing"],
+            "succeeded": ["succeeded"],
+            "failed": ["failed"],
+            "canceled": ["canceled"],
+        },
+        "output": "output",
+    },
+    "cancel": {"call": "POST /jobs/${job.provider_job_id}/cancel"},
+    "stream": {
+        "call": "GET /jobs/${job.provider_job_id}/stream",
+        "event": "output",
+        "text": "text",
+        "end": "done",
+        "only_if": "model == 'llm-stream'",
+        "resume": True,
+    },
+}
+
+
 @dataclass(frozen=True)
 class Talker:
     """One adapter, in one of its ways to listen."""
@@ -86,6 +118,16 @@ TALKERS = (
         {"model": "gpt", "input": "x"},
         lambda output: output["output"][0]["content"][0]["text"],
         True,
+    ),
+    Talker(
+        "declarative",
+        "declarative",
+        "",
+        simulator_input,
+        {"model": "clean"},
+        lambda output: output["text"],
+        True,
+        DESCRIBED,
     ),
 )
 

@@ -31,7 +31,7 @@ REFERENCE = (DOCS / "reference/declarative.md").read_text()
 HOWTO = (DOCS / "howto/add_a_provider.md").read_text()
 SECRETS = {"ACME_TOKEN": "anything", "ACME_WEBHOOK_SECRET": "whsec_c2ltdWxhdG9yLWRlbW8tc2VjcmV0LTAwMQ=="}
 CALL_KEYS = {"call", "query", "headers", "body", "encoding"}
-CALLS = ("submit", "search", "status", "cancel")
+CALLS = ("submit", "search", "status", "cancel", "stream")
 
 
 def section(title: str) -> str:

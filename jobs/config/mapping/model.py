@@ -168,6 +168,28 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """How a run tells its output while it makes it, as server-sent events.
+
+    Attributes:
+        text: over a message's JSON: what was added; none: the message is the text itself.
+        event: the name of the messages that bring text; none: all do.
+        end: names of messages, or whole messages, by which the provider says that the output is whole.
+        ended_if: over a message's JSON: whether it says so.
+        only_if: over the job's input: whether such a run tells its output; none: each does.
+        resumes: whether the id of a message is a place to go on from.
+    """
+
+    call: Call
+    text: Query | None = None
+    event: str | None = None
+    end: frozenset[str] = frozenset()
+    ended_if: Query | None = None
+    only_if: Query | None = None
+    resumes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Webhook:
     """How an event is read.
 
@@ -214,6 +236,7 @@ class ProviderMapping:
     status: Status
     search: Search | None = None
     cancel: Cancel | None = None
+    stream: Stream | None = None
     webhook: Webhook | None = None
     artifacts: Artifacts = Artifacts()
     auth: Auth = Auth()

@@ -21,6 +21,7 @@ _KNOWN_IN: Mapping[str, frozenset[str]] = {
     "search": frozenset({"attempt"}),
     "status": frozenset({"job"}),
     "cancel": frozenset({"job"}),
+    "stream": frozenset({"job"}),
 }
 #: What `job` holds: our id before the run has one of its own, the run's afterwards.
 _JOB = {"submit": frozenset({"id"})}

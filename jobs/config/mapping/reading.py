@@ -10,12 +10,12 @@ from jobs.config.mapping.calls import read_headers
 from jobs.config.mapping.events import read_artifacts, read_webhook
 from jobs.config.mapping.model import Artifacts, Auth, ProviderMapping
 from jobs.config.mapping.names import Names
-from jobs.config.mapping.requests import read_cancel, read_search, read_status, read_submit
+from jobs.config.mapping.requests import read_cancel, read_search, read_status, read_stream, read_submit
 from jobs.config.mapping.table import Table
 
 #: The keys of an entry that describe its provider.
 SECTIONS = (
-    "auth", "headers", "secrets", "values", "submit", "search", "status", "cancel", "webhook", "artifacts",
+    "auth", "headers", "secrets", "values", "submit", "search", "status", "cancel", "stream", "webhook", "artifacts",
 )  # fmt: skip
 _NEEDED = {
     "submit": "how a run is begun, with call and id",
@@ -64,6 +64,7 @@ def _read(
     status = read_status(part, urls=urls) if (part := sections["status"]) else None
     search = read_search(part) if (part := sections["search"]) else None
     cancel = read_cancel(part) if (part := sections["cancel"]) else None
+    stream = read_stream(part) if (part := sections["stream"]) else None
     run_id = (status.id if status else None) or (submit.id if submit else None)
     webhook = None
     if part := sections["webhook"]:
@@ -76,6 +77,7 @@ def _read(
         status=status,
         search=search,
         cancel=cancel,
+        stream=stream,
         webhook=webhook,
         artifacts=artifacts,
         auth=auth,

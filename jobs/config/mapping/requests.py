@@ -1,4 +1,4 @@
-"""Sections of a mapping that are requests: submit, search, status, cancel."""
+"""Sections of a mapping that are requests: submit, search, status, cancel, stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from jobs.config.mapping.calls import header_fault, read_call, read_calls
-from jobs.config.mapping.model import Cancel, Idempotency, Search, Status, Submit, reads
+from jobs.config.mapping.model import Cancel, Idempotency, Search, Status, Stream, Submit, reads
 from jobs.config.mapping.shapes import fold, read_shape
 from jobs.config.mapping.table import Table
 from jobs.core.queries import Query
@@ -65,6 +65,27 @@ def read_cancel(table: Table) -> Cancel | None:
     settles, only_open = table.flag("settles"), table.flag("only_open")
     table.end()
     return None if call is None else Cancel(call, _TOO_LATE if finished is None else finished, settles, only_open)
+
+
+def read_stream(table: Table) -> Stream | None:
+    """Read `[….stream]`."""
+    call = read_call(table)
+    text, event, end = table.query("text"), table.text("event"), table.read("end", _read_words)
+    ended_if, only_if, resumes = table.query("ended_if"), table.query("only_if"), table.flag("resume")
+    table.end()
+    if end is None and ended_if is None:
+        table.faults.append(f"{table.where} must hold end or ended_if: how the provider says that the output is whole")
+    if call is not None and call.method != "GET":
+        table.fault("call", "must be a GET: a stream is listened to again after a break")
+        return None
+    return None if call is None else Stream(call, text, event, end or frozenset(), ended_if, only_if, resumes)
+
+
+def _read_words(value: object) -> frozenset[str]:
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(word, str) and word for word in listed):
+        raise ValueError('must be a word, or a list of words: "done", "[DONE]"')
+    return frozenset(listed)
 
 
 def _read_idempotency(table: Table) -> Idempotency | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from jobs.clock import Clock
 from jobs.config.mapping.model import Call, ProviderMapping, Search
@@ -11,16 +12,20 @@ from jobs.core.errors import JobsError, Permanent, Transient, UnknownOutcome, Un
 from jobs.core.observations import Json
 from jobs.core.states import JobState, is_terminal
 from jobs.core.templates import Values
+from jobs.net.event_streams import EventStreams
 from jobs.net.http import Answer, HttpClient, NoAnswer
 from jobs.providers import answers
 from jobs.providers.declarative.requests import Prepared, Requests, header_value
-from jobs.providers.declarative.runs import read_run, run_id, state_of, word_of
+from jobs.providers.declarative.runs import matching, read_run, run_id, state_of, word_of
+from jobs.providers.declarative.streams import OutputStreams
+from jobs.providers.listening import Listener
 from jobs.providers.port import (
     AlreadyFinished,
     Capabilities,
     Gone,
     KeyReused,
     KeyUse,
+    OutputDelta,
     Refused,
     Report,
     SubmitRequest,
@@ -31,7 +36,9 @@ from jobs.providers.port import (
 class DeclarativeProvider:
     """One account at a provider that homing.toml, or a preset, describes."""
 
-    def __init__(self, config: ProviderConfig, client: HttpClient, clock: Clock) -> None:
+    def __init__(
+        self, config: ProviderConfig, client: HttpClient, clock: Clock, streams: EventStreams | None = None
+    ) -> None:
         """Dials nobody yet."""
         assert config.mapping is not None, "an entry of a described adapter is read with its description"
         self._mapping = config.mapping
@@ -39,6 +46,9 @@ class DeclarativeProvider:
         self._client = client
         self._clock = clock
         self._capabilities = capabilities_of(config.mapping)
+        listener = Listener.of(config, streams or EventStreams(), clock=clock, headers={})
+        listener = replace(listener, gone=config.mapping.status.gone)
+        self._output = OutputStreams(config.mapping.stream, self._requests, listener)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -111,7 +121,7 @@ class DeclarativeProvider:
         if not answer.is_success:
             raise self._delay(answer)
         body = answers.read_any(answer)
-        places = _matching(search, body, values, answer) if search.items else [body]
+        places = matching(search, body, values, answer) if search.items else [body]
         for place in places:
             found = search.id.find(place)
             for item in found if isinstance(found, list) else [found]:
@@ -191,6 +201,20 @@ class DeclarativeProvider:
         mapping = self._mapping
         return read_run(mapping.status.run, body, run=run, artifacts=mapping.artifacts, now=self._clock.now())
 
+    @property
+    def resumes_output(self) -> bool:
+        """As the section says."""
+        return self._output.resumes
+
+    def can_follow(self, inputs: Mapping[str, Json]) -> bool:
+        """See the port."""
+        return self._output.can_follow(inputs)
+
+    def follow_output(self, provider_job_id: str, *, after: str | None = None) -> Iterator[OutputDelta]:
+        """See the port."""
+        run, address = self._split(provider_job_id)
+        return self._output.follow({"job": {"provider_job_id": run, "address": address}}, after=after)
+
     def read_webhook(self, body: Json, headers: Mapping[str, str]) -> WebhookReport:  # noqa: ARG002 - the port's shape
         """See the port."""
         webhook = self._mapping.webhook
@@ -251,28 +275,6 @@ def _of_request(request: SubmitRequest) -> Values:
         "attempt": {"token": request.token, "key": request.idempotency_key},
         "callback_url": request.callback_url,
     }
-
-
-def _matching(search: Search, body: object, values: Values, answer: Answer) -> list[object]:
-    """The items of a list that are ours.
-
-    Raises:
-        Transient: There is no list.
-    """
-    items = search.items.find(body) if search.items else None
-    if not isinstance(items, list):
-        raise Transient(answers.describe(answer, "not a list"))
-    return [item for item in items if _is_ours(search, item, values)]
-
-
-def _is_ours(search: Search, item: object, values: Values) -> bool:
-    if search.match is None:
-        return True
-    shown = search.match.find(item)
-    if not isinstance(shown, str):
-        return False
-    is_equal = search.equals is None or shown == search.equals.write(values)
-    return is_equal and (search.contains is None or search.contains.write(values) in shown)
 
 
 def _object_of(answer: Answer) -> answers.Body | None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from jobs.config.mapping.model import Artifacts, RunShape
+from jobs.config.mapping.model import Artifacts, RunShape, Search
+from jobs.core.errors import Transient
 from jobs.core.observations import JobError, Link, Progress
 from jobs.core.queries import Query
 from jobs.core.states import JobState
-from jobs.core.templates import as_text
+from jobs.core.templates import Values, as_text
+from jobs.net.http import Answer
 from jobs.providers import answers
 from jobs.providers.port import Report
 
@@ -104,3 +106,25 @@ def _links(found: Any, *, artifacts: Artifacts, now: datetime) -> Iterator[Link]
         named = {"url": item} if isinstance(item, str) and item else item
         if isinstance(named, Mapping):
             yield from answers.links_of([{"expires_at": ends, **named}])
+
+
+def matching(search: Search, body: object, values: Values, answer: Answer) -> list[object]:
+    """The items of a list that are ours.
+
+    Raises:
+        Transient: There is no list.
+    """
+    items = search.items.find(body) if search.items else None
+    if not isinstance(items, list):
+        raise Transient(answers.describe(answer, "not a list"))
+    return [item for item in items if _is_ours(search, item, values)]
+
+
+def _is_ours(search: Search, item: object, values: Values) -> bool:
+    if search.match is None:
+        return True
+    shown = search.match.find(item)
+    if not isinstance(shown, str):
+        return False
+    is_equal = search.equals is None or shown == search.equals.write(values)
+    return is_equal and (search.contains is None or search.contains.write(values) in shown)
