@@ -123,9 +123,8 @@ def test_who_listens_runs_only_where_a_provider_tells_its_output_or_somebody_ask
     tmp_path: Path, adapter: str, listens: bool
 ) -> None:
     config = tmp_path / "homing.toml"
-    config.write_text(
-        f'[providers.x]\nadapter = "{adapter}"\napi_token = "k"\nwebhook_secrets = ["whsec_c3RyZWFtcy1vZi1hLXRlc3QtZmxlZXQ="]\n'
-    )
+    entry = f'[providers.x]\nadapter = "{adapter}"\napi_token = "k"\n'
+    config.write_text(entry + 'webhook_secrets = ["whsec_c3RyZWFtcy1vZi1hLXRlc3QtZmxlZXQ="]\n')
 
     chosen = [_options(tmp_path, config=config), _options(tmp_path, config=config, processes=("worker-streams",))]
     names = [{program.name for program in programs(make_plan(each), metrics=tmp_path)} for each in chosen]
