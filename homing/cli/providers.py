@@ -100,5 +100,5 @@ def _row(provider: Document) -> list[str]:
         str(home_by.get("poll", 0)),
         f"{provider['spend']['month']:.2f} {provider['spend']['currency']}",
         cell(provider["paused_at"]),
-        cell((provider["outage"] or {}).get("since")),
+        cell((provider.get("outage") or {}).get("since")),
     ]
