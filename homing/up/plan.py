@@ -19,7 +19,7 @@ from homing.up.supervision import Program
 from jobs.config import loading
 from jobs.core.errors import ConfigError
 from jobs.ids import new_token
-from jobs.providers.registry import LISTENERS
+from jobs.providers.registry import listens
 
 _LOOPBACK = "127.0.0.1"
 _FLOWER_USER = "homing"
@@ -92,7 +92,7 @@ def make_plan(options: FleetOptions) -> FleetPlan:
         simulator_url=simulator_url,
         redis=redis,
         environment=environment,
-        listens=any(provider.adapter in LISTENERS for provider in configuration.providers.values()),
+        listens=any(map(listens, configuration.providers.values())),
     )
 
 

@@ -47,6 +47,12 @@ FACTORIES: Mapping[str, Factory] = {
 }
 
 
+def listens(config: ProviderConfig) -> bool:
+    """Whether runs of this account may ever be listened to."""
+    is_mute = config.mapping is not None and config.mapping.stream is None
+    return config.adapter in LISTENERS and not is_mute
+
+
 def build_adapter(
     config: ProviderConfig, client: HttpClient, clock: Clock, *, streams: EventStreams | None = None
 ) -> Provider:
