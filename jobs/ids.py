@@ -10,6 +10,8 @@ import secrets
 from datetime import datetime
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+# Two at a time: an id is made for every event that comes or goes.
+_PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _TOKEN_BYTES = 24  # 192 bits: unguessable, and 32 characters in a URL
 
 
@@ -46,4 +48,4 @@ def new_secret() -> bytes:
 
 
 def _base32(number: int) -> str:
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])

@@ -12,7 +12,7 @@ from webhooks.incoming.refusals import TooLarge, UnsupportedCoding
 _CHUNK_BYTES = 64 * 1024
 _GZIP_WINDOW = 31  # zlib's own number for "32 KiB window, gzip wrapper only"
 _GZIP = frozenset({"gzip", "x-gzip"})
-_PLAIN = frozenset({"", "identity"})
+_TAKEN = _GZIP | {"", "identity"}
 
 
 def check_coding(headers: Mapping[str, str]) -> None:
@@ -21,7 +21,7 @@ def check_coding(headers: Mapping[str, str]) -> None:
     Raises:
         UnsupportedCoding: Anything else.
     """
-    if _coding_of(headers) not in _GZIP | _PLAIN:
+    if _coding_of(headers) not in _TAKEN:
         raise UnsupportedCoding
 
 
@@ -48,16 +48,18 @@ def read_body(stream: Stream, *, length: int | None, limit_bytes: int) -> bytes:
 
 
 def _read(stream: Stream, wanted: int) -> bytes:
-    body = bytearray()
-    while len(body) < wanted:
+    parts: list[bytes] = []
+    missing = wanted
+    while missing > 0:
         try:
-            chunk = stream.read(min(_CHUNK_BYTES, wanted - len(body)))
+            chunk = stream.read(min(_CHUNK_BYTES, missing))
         except OSError:
             raise BadRequest("the connection was lost before the body had arrived") from None
         if not chunk:
             break
-        body += chunk
-    return bytes(body)
+        parts.append(chunk)
+        missing -= len(chunk)
+    return b"".join(parts)
 
 
 def decode_body(raw: bytes, headers: Mapping[str, str], *, limit_bytes: int) -> bytes:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Protocol
 
 from jobs.core.errors import BadRequest, JobsError, SignatureError
@@ -18,6 +19,9 @@ _DEFAULT_RETRY = timedelta(seconds=2)
 _MAX_TOKEN_CHARS = 255
 #: More digits than the length of any body has.
 _MAX_LENGTH_DIGITS = 18
+#: Headers to which WSGI gives variables of their own.
+_OWN_VARIABLES = (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH"))
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Stream(Protocol):
@@ -116,15 +120,21 @@ def problem_of(error: JobsError, headers: Mapping[str, str] | None = None) -> An
 
 
 def _dump(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode(document).encode("ascii")
 
 
 def _headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name.startswith("HTTP_")}
-    for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-        if environ.get(name):
-            headers[name.replace("_", "-").lower()] = environ[name]
+    headers = {name: value for key, value in environ.items() if (name := _header_name(key))}
+    for name, key in _OWN_VARIABLES:
+        if environ.get(key):
+            headers[name] = environ[key]
     return headers
+
+
+@lru_cache(maxsize=512)
+def _header_name(key: str) -> str | None:
+    """The header that a variable of the environment holds; None where it holds none."""
+    return key[5:].replace("_", "-").lower() if key.startswith("HTTP_") else None
 
 
 def _length_of(environ: Mapping[str, Any]) -> int | None:

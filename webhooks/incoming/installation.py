@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from flask import Flask
+from prometheus_client import Counter
 
 from jobs import telemetry
 from jobs.net.http import HttpClient
@@ -95,6 +97,11 @@ def build_intake(runtime: Runtime) -> Intake:
     return Intake(receiver, committer, bell, admission, key_sets, quarantine)
 
 
+@cache  # providers and outcomes are few, and each look-up by labels takes a lock
+def _counter(provider: str, outcome: str) -> Counter:
+    return telemetry.WEBHOOKS_RECEIVED.labels(provider, outcome)
+
+
 def _measure(provider: str, outcome: str, seconds: float) -> None:
-    telemetry.WEBHOOKS_RECEIVED.labels(provider, outcome).inc()
+    _counter(provider, outcome).inc()
     telemetry.WEBHOOK_ACK_S.observe(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ Algorithm = Literal["sha1", "sha256"]
 
 #: Longest delivery id worth remembering; a longer one counts as no id, so that no sender can fill a key.
 MAX_DELIVERY_ID_CHARS = 255
+_USABLE_ID = re.compile(rb"[\x21-\x7e]{1,%d}" % MAX_DELIVERY_ID_CHARS)
 
 
 class KeyKind(StrEnum):
@@ -199,6 +201,4 @@ TIMED = frozenset({"tolerance", "timestamp_unit"})
 
 def usable_delivery_id(raw: bytes) -> str | None:
     """Return a delivery id worth deduplicating by: 1 to 255 visible ASCII characters; else none."""
-    if 0 < len(raw) <= MAX_DELIVERY_ID_CHARS and all(0x21 <= byte <= 0x7E for byte in raw):
-        return raw.decode("ascii")
-    return None
+    return raw.decode("ascii") if _USABLE_ID.fullmatch(raw) else None
