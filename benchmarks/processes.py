@@ -16,7 +16,7 @@ from homing.up.processes import PROCESSES
 from tests.services.waiting import wait_until
 
 PRODUCT = "homing.web:create_app"
-_START_S = 40
+_START_S = 120
 _SLOTS = {"web_host": "127.0.0.1", "web_port": "", "flower_host": "", "flower_port": "", "flower_basic_auth": ""}
 
 
