@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from homing.composition import build_runtime
 from homing.web import create_app
 from webhooks.incoming.events import NewEvent, Stored
 from webhooks.incoming.hot_path import wrap
+from webhooks.incoming.installation import build_intake
 from webhooks.incoming.receiver import Receiver
 
 if TYPE_CHECKING:
@@ -37,9 +37,12 @@ def bare() -> Flask:
 def verify_only() -> WSGIApplication:
     """The real receiver without a database: everything up to the commit, and nothing after it."""
     runtime = build_runtime()
+    intake = build_intake(runtime)
     receiver = Receiver(
         runtime.providers,
+        admission=intake.admission,
         committer=_Forgetful(),  # type: ignore[arg-type] # all that is asked of a committer here
+        quarantine=intake.quarantine,
         clock=runtime.clock,
         max_bytes=runtime.settings.webhook_max_bytes,
     )
@@ -64,8 +67,6 @@ def both_doors() -> WSGIApplication:
 
 class _Forgetful:
     """A committer that stores nothing."""
-
-    _numbers = itertools.count()
 
     def submit(self, event: NewEvent) -> Stored:
         return Stored("accepted", event.id, None, is_new=True)

@@ -15,11 +15,13 @@ from benchmarks.stage import KINDS, SQLITE, Stage
 
 _VERIFY = "verify only"
 _DELIVERIES = 1_000
+#: Each worker has to meet each delivery once, and which one gets it is chance.
+_LEARNING_S = 3
 
 
 @contextmanager
 def setup(stage: Stage) -> Iterator[Sequence[Case]]:
-    """One file of deliveries, which the first second of load makes known to every worker."""
+    """One file of deliveries, which the first seconds of load make known to every worker."""
     requests = write_requests(stage.new_folder() / "requests", (f"d-{number}" for number in range(_DELIVERIES)))
     with ExitStack() as stack:
         started = [("benchmarks.apps:verify_only", SQLITE), *((PRODUCT, kind) for kind in KINDS)]
@@ -30,7 +32,7 @@ def setup(stage: Stage) -> Iterator[Sequence[Case]]:
             wait_for_server(running, address)
         (_, verifier), *products = servers
         for _, address in products:
-            press(address, requests, seconds=1)
+            press(address, requests, seconds=_LEARNING_S)
         measured = [(f"{kind}, repeats", address) for kind, (_, address) in zip(KINDS, products, strict=True)]
         yield [
             Case(_VERIFY, partial(_measure, stage, verifier, requests)),
