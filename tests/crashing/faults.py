@@ -110,9 +110,7 @@ def _disturb(wire: Wire, mode: Mode, rng: Random, *, cut: bool) -> None:
     if mode is Mode.REFUSING:
         wire.cut()
     time.sleep(rng.uniform(1, 5))
-    wire.set(Mode.GOOD)
-    if cut:
-        wire.cut()
+    wire.heal(cut=cut)
 
 
 def _kill_postgres(stage: Stage, rng: Random) -> int:

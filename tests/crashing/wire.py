@@ -45,8 +45,12 @@ class Wire:
         self._state.mode, self._state.delay_s = mode, delay_s
 
     def cut(self) -> None:
-        """Hangs up on everybody; what was swallowed can never be delivered any more."""
+        """Hangs up on everybody."""
         self._loop.call_soon_threadsafe(self._abort_all)
+
+    def heal(self, *, cut: bool) -> None:
+        """Behaves again. What was swallowed is lost, so those connections must end in the same moment."""
+        self._loop.call_soon_threadsafe(self._heal, cut)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -55,13 +59,24 @@ class Wire:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._join, "127.0.0.1", self.port))
+        server = self._loop.run_until_complete(asyncio.start_server(self._join, "127.0.0.1", self.port))
         self._ready.set()
         self._loop.run_forever()
+        server.close()
         self._abort_all()
-        for task in asyncio.all_tasks(self._loop):
+        self._loop.run_until_complete(self._end())
+
+    async def _end(self) -> None:
+        """Whoever is in the middle of a piece is called off; their sockets close with them."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        await asyncio.gather(*others, return_exceptions=True)
+
+    def _heal(self, cut: bool) -> None:
+        self.set(Mode.GOOD)
+        if cut:
+            self._abort_all()
 
     def _abort_all(self) -> None:
         for writer in list(self._writers):
