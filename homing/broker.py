@@ -11,11 +11,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import redis
 import structlog
 from celery import Celery
 
 from homing.breaker import Breaker
 from homing.celery_app import HomingTask, create_app
+from homing.once import LOOKS, mark
+from homing.redis_urls import connect
 from jobs.clock import SystemClock
 
 _SOCKET_TIMEOUT_S = 0.5  # a publish is at most two commands that wait for it
@@ -34,6 +37,7 @@ class _Bell:
     pid: int
     app: Celery[HomingTask]
     breaker: Breaker
+    marks: redis.Redis
 
 
 class CeleryBroker:
@@ -51,7 +55,7 @@ class CeleryBroker:
         self._bell = self._cast()
 
     def publish(self, name: str, *args: str) -> bool:
-        """Sends one message; False where it could not be sent.
+        """Sends one message; False where it could not be sent. Of those that only say "look", one at a time.
 
         Args:
             name: The task.
@@ -61,7 +65,8 @@ class CeleryBroker:
         if not bell.breaker.allows():
             return False
         try:
-            bell.app.send_task(name, args=args, retry=False)
+            if name not in LOOKS or mark(bell.marks, name):
+                bell.app.send_task(name, args=args, retry=False)
         except Exception as error:  # noqa: BLE001 - redis, kombu and the socket each raise their own; no bell is worth a request
             if bell.breaker.failed():
                 _log.warning("messages are held back", reason=f"{type(error).__name__}: {error}", for_s=_OPEN_S)
@@ -71,7 +76,9 @@ class CeleryBroker:
 
     def close(self) -> None:
         """Closes this process's connections."""
-        self._own_bell().app.close()
+        bell = self._own_bell()
+        bell.app.close()
+        bell.marks.close()
 
     def _own_bell(self) -> _Bell:
         if self._bell.pid != os.getpid():
@@ -87,4 +94,4 @@ class CeleryBroker:
             task_send_sent_event=False,
         )
         breaker = Breaker(failures=_FAILURES, open_s=_OPEN_S, monotonic=self._monotonic)
-        return _Bell(os.getpid(), app, breaker)
+        return _Bell(os.getpid(), app, breaker, connect(self._redis_url, timeout_s=_SOCKET_TIMEOUT_S))

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import redis
 import structlog
 from celery import signals
 from celery.concurrency import get_implementation
@@ -17,6 +18,7 @@ from celery.concurrency import get_implementation
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
 from homing.composition import build_runtime, exiting_on_bad_configuration, load_handlers
+from homing.once import LOOKS, unmark
 from homing.redis_urls import connect
 from jobs.config.loading import Configuration, load
 from jobs.services.output_reading import hand_over
@@ -70,6 +72,11 @@ class Child:
         self._watchdog = Watchdog(runtime.database, broker=runtime.broker)
         self._watchdog.start()
 
+    @property
+    def redis(self) -> redis.Redis | None:
+        """For marks and flags; none before the start."""
+        return None if self._runtime is None else self._runtime.redis
+
     def stop(self, **_: Any) -> None:
         """Before the end: connections are closed, not left for the database to find out."""
         if self._watchdog is not None:
@@ -92,6 +99,13 @@ def stop_in_threads(sender: Any, **_: Any) -> None:
     """The same, at its end."""
     if _is_threaded(sender):
         _child.stop()
+
+
+def begin_to_look(sender: Any, **_: Any) -> None:
+    """Before a task that takes all there is: whatever is committed from now on rings anew."""
+    client = _child.redis
+    if sender.name in LOOKS and client is not None:
+        unmark(client, sender.name)
 
 
 def log_failure(task_id: str, exception: BaseException, sender: Any = None, **_: Any) -> None:
@@ -120,6 +134,7 @@ signals.worker_process_shutdown.connect(_child.stop, weak=False)
 signals.worker_init.connect(start_in_threads, weak=False)
 signals.worker_shutdown.connect(stop_in_threads, weak=False)
 signals.worker_shutting_down.connect(lambda **_: hand_over(), weak=False, dispatch_uid="homing.hand_over")
+signals.task_prerun.connect(begin_to_look, weak=False)
 signals.task_failure.connect(log_failure, weak=False)
 signals.task_unknown.connect(log_unknown, weak=False)
 signals.task_rejected.connect(log_rejected, weak=False)

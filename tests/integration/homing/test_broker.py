@@ -19,9 +19,10 @@ from structlog.testing import capture_logs
 
 from homing.broker import CeleryBroker
 from homing.celery_app import KEY_PREFIX
+from homing.once import unmark
 from homing.redis_urls import connect
 from homing.up.redis_server import find_redis
-from jobs.broker import POLL, RELAY
+from jobs.broker import DISPATCH, POLL, RELAY
 from jobs.clock import FakeClock
 from tests.services.redis import RedisService
 from tests.services.waiting import wait_until
@@ -72,6 +73,29 @@ def test_a_message_goes_to_its_tasks_queue_with_its_ids(broker: CeleryBroker, re
 
     assert heard(redis_service, "poll") == [(POLL, ["job_1", "token"])]
     assert heard(redis_service, "events") == [(RELAY, [])]
+
+
+def test_of_bells_that_say_look_one_is_on_its_way(broker: CeleryBroker, redis_service: RedisService) -> None:
+    """Each commit asks for a relay, and each relay takes all there is: a message for each would fill the queue."""
+    assert [broker.publish(RELAY) for _ in range(5)] == [True] * 5
+    assert heard(redis_service, "events") == [(RELAY, [])]
+
+    with redis_service.client() as client:
+        unmark(client, RELAY)  # a relay has begun to look
+    assert [broker.publish(RELAY), broker.publish(DISPATCH)] == [True, True]
+
+    assert heard(redis_service, "events") == [(RELAY, []), (RELAY, []), (DISPATCH, [])]
+
+
+def test_a_bell_that_was_lost_is_rung_again_soon(broker: CeleryBroker, redis_service: RedisService) -> None:
+    broker.publish(RELAY)
+
+    with redis_service.client() as client:
+        marks: Any = client.keys(f"{KEY_PREFIX}rung:*")
+        left_ms = [client.pttl(mark) for mark in marks]
+
+    assert len(left_ms) == 1
+    assert all(isinstance(left, int) and 0 < left <= 5000 for left in left_ms)
 
 
 def test_threads_share_a_bell(broker: CeleryBroker, redis_service: RedisService) -> None:
