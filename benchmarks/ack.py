@@ -17,6 +17,8 @@ from benchmarks.stage import KINDS, SQLITE, Stage
 from jobs.storage.database import Database
 
 BARE = "bare Flask 200"
+_SERVER = "server alone"
+_VERIFIED = "verified, not stored"
 _PRODUCT = "benchmarks.apps:both_doors"
 _SLOW = ", +1 ms sync"
 _numbers = itertools.count(1)
@@ -26,7 +28,8 @@ _numbers = itertools.count(1)
 def setup(stage: Stage) -> Iterator[Sequence[Case]]:
     """Every server is up before the first is measured."""
     with ExitStack() as stack:
-        pending = [_Server.start(stage, stack, "benchmarks.apps:bare", stage.database_url(SQLITE))]
+        yardsticks = ("benchmarks.apps:empty", "benchmarks.apps:bare", "benchmarks.apps:verify_only")
+        pending = [_Server.start(stage, stack, factory, stage.database_url(SQLITE)) for factory in yardsticks]
         pending += [_Server.start(stage, stack, _PRODUCT, stage.database_url(kind)) for kind in KINDS]
         if stage.slow_disk is not None:
             slow = (stage.database_url(kind, slow=True) for kind in KINDS)
@@ -53,29 +56,34 @@ class _Server:
 
     def press(self) -> Figures:
         """Load without a look at the database."""
-        return self._press(PATH).figures
+        return self._press(PATH)[1]
 
     def press_and_count(self, path: str = PATH) -> Figures:
         """Load; every acknowledgement must have left its row."""
         before = _count(self.database_url)
-        answered = self._press(path)
+        answered, figures = self._press(path)
         missing = answered.requests - answered.failed - (_count(self.database_url) - before)
-        return {**answered.figures, "acks without a row": max(missing, 0)}
+        return {**figures, "acks without a row": max(missing, 0)}
 
-    def _press(self, path: str) -> Answered:
+    def _press(self, path: str) -> tuple[Answered, Figures]:
         number, seconds = next(_numbers), self.stage.scale.load_s
         runs = (f"a{number}-{index}" for index in range(int(seconds * MOST_PER_SECOND)))
         requests = write_requests(self.stage.folder / "requests", runs)
-        return press(self.address, requests, seconds=seconds, path=path)
+        before_s = self.running.cpu_s()
+        answered = press(self.address, requests, seconds=seconds, path=path)
+        cpu_us = (self.running.cpu_s() - before_s) / max(answered.requests, 1) * 1e6
+        return answered, {**answered.figures, "server CPU us": cpu_us}
 
 
-def _cases(bare: _Server, *products: _Server) -> Iterator[Case]:
+def _cases(server: _Server, bare: _Server, verifier: _Server, *products: _Server) -> Iterator[Case]:
     yield Case(BARE, bare.press)
-    for kind, server in zip(KINDS, products, strict=False):
-        yield Case(f"{kind}, hot path", server.press_and_count, BARE)
-        yield Case(f"{kind}, Flask view", partial(server.press_and_count, PLAIN_DOOR + PATH), BARE)
-    for kind, server in zip(KINDS, products[len(KINDS) :], strict=False):
-        yield Case(f"{kind}, hot path{_SLOW}", server.press_and_count, f"{kind}, hot path")
+    yield Case(_SERVER, server.press, BARE)
+    yield Case(_VERIFIED, verifier.press, BARE)
+    for kind, product in zip(KINDS, products, strict=False):
+        yield Case(f"{kind}, hot path", product.press_and_count, BARE)
+        yield Case(f"{kind}, Flask view", partial(product.press_and_count, PLAIN_DOOR + PATH), BARE)
+    for kind, product in zip(KINDS, products[len(KINDS) :], strict=False):
+        yield Case(f"{kind}, hot path{_SLOW}", product.press_and_count, f"{kind}, hot path")
 
 
 def _count(url: str) -> int:

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 PLAIN_DOOR = "/flask"
 
 
+def empty() -> WSGIApplication:
+    """Reads the body and says 200, with nothing between: what the server itself costs."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", "2")])
+        return [b"{}"]
+
+    return answer
+
+
 def bare() -> Flask:
     """A Flask view that reads the body and says 200."""
     from flask import request  # noqa: PLC0415

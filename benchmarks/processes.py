@@ -46,6 +46,11 @@ class Running:
         family = [psutil.Process(self.process.pid), *self._children()]
         return {f"{self.name}[{number}]": member.memory_info().rss / 2**20 for number, member in enumerate(family)}
 
+    def cpu_s(self) -> float:
+        """The processor time of the process and its children so far: what a busy machine changes least."""
+        spans = [member.cpu_times() for member in (psutil.Process(self.process.pid), *self._children())]
+        return sum(span.user + span.system for span in spans)
+
     def _children(self) -> list[psutil.Process]:
         try:
             return sorted(psutil.Process(self.process.pid).children(recursive=True), key=lambda child: child.pid)
