@@ -17,6 +17,7 @@ from celery.concurrency import get_implementation
 
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
+from homing.collecting import collect_seldom
 from homing.composition import build_runtime, exiting_on_bad_configuration, load_handlers
 from homing.once import LOOKS, unmark
 from homing.redis_urls import connect
@@ -67,6 +68,7 @@ class Child:
         """After the fork: the parts, the sweeps, the watch."""
         with exiting_on_bad_configuration():
             runtime = build_runtime(_configuration, write_timeout_s=_WRITE_PATIENCE_S)
+        collect_seldom()
         ticking.install(build_reconciler(runtime))
         self._runtime = runtime
         self._watchdog = Watchdog(runtime.database, broker=runtime.broker)
