@@ -10,13 +10,14 @@ from reconciler.schedule import CANARY_PERIOD
 from reconciler.ticking import beat, current
 
 
-@shared_task(name=SWEEP)
+# Flower is told of work. Each of these would be three messages to it, several times a second, about none.
+@shared_task(name=SWEEP, send_events=False)
 def sweep(name: str) -> None:
     """One tick."""
     current().tick(name)
 
 
-@shared_task(name=CANARY)
+@shared_task(name=CANARY, send_events=False)
 def canary(queue: str) -> None:
     """Proves that a message sent to a queue is received and worked on."""
     beat(current().runtime, {f"queue.{queue}": CANARY_PERIOD})

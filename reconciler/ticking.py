@@ -10,6 +10,7 @@ from datetime import timedelta
 import structlog
 
 from jobs.broker import PING, RELAY
+from jobs.clock import Clock
 from jobs.core.errors import Stale
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise, always
@@ -22,6 +23,23 @@ from reconciler.schedule import Tick, find_tick
 
 _POLLS = "polls"  # the sweep that brings jobs home when nobody calls back: its good end is what the world is told
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """Renews a tick's lock before a pass, where a quarter of its length has gone by: most ticks find nothing to do."""
+
+    lock: SweepLock
+    clock: Clock
+    renewed_s: float
+
+    def keeps(self) -> bool:
+        """False where the lock has been lost; a loss not seen yet is the epoch's to stop."""
+        now_s = self.clock.monotonic()
+        if now_s - self.renewed_s < self.lock.ttl.total_seconds() / 4:
+            return True
+        self.renewed_s = now_s
+        return self.lock.renew()
 
 
 @dataclass(slots=True)
@@ -63,10 +81,11 @@ class Reconciler:
 
     def _sweep_all(self, tick: Tick, lock: SweepLock) -> Mapping[str, Counts]:
         epoch = begin(self.runtime.database, tick.name)
+        keeper = _Keeper(lock, self.runtime.clock, self.runtime.clock.monotonic())
         done: dict[str, Counts] = {}
         try:
             for name in tick.sweeps:
-                counts = self._sweep_safely(name, tick, lock, epoch)
+                counts = self._sweep_safely(name, tick, keeper, epoch)
                 if counts is not None:
                     done[name] = counts
             self._beat(tick, done, epoch)
@@ -74,11 +93,11 @@ class Reconciler:
             _log.warning("sweep superseded", tick=tick.name, reason=str(reason))
         return done
 
-    def _sweep_safely(self, name: str, tick: Tick, lock: SweepLock, epoch: Epoch) -> Counts | None:
+    def _sweep_safely(self, name: str, tick: Tick, keeper: _Keeper, epoch: Epoch) -> Counts | None:
         """One sweep; what goes wrong in it stops neither the others nor the next tick, and leaves no heartbeat."""
         try:
             with SWEEP_S.labels(name).time():
-                counts = self._sweep(self.sweeps[name], tick, lock, epoch)
+                counts = self._sweep(self.sweeps[name], tick, keeper, epoch)
         except Stale:
             raise
         except Exception:  # noqa: BLE001 - each sweep stands alone: a broken one must not keep the others from their work
@@ -88,11 +107,11 @@ class Reconciler:
             _log.info("swept", sweep=name, handled=counts.handled, rung=counts.rung, failed=counts.failed)
         return counts
 
-    def _sweep(self, sweep: Sweep, tick: Tick, lock: SweepLock, epoch: Epoch) -> Counts:
+    def _sweep(self, sweep: Sweep, tick: Tick, keeper: _Keeper, epoch: Epoch) -> Counts:
         ends_at_s = self.runtime.clock.monotonic() + tick.bound.total_seconds()
         total = Counts(more=True)
         while total.more:
-            if not lock.renew():
+            if not keeper.keeps():
                 raise Stale("the lock has been lost")
             total += sweep.run_once(self.runtime, epoch)
             if self.runtime.clock.monotonic() >= ends_at_s:
