@@ -11,7 +11,15 @@ from jobs.storage.database import Database
 from tests.events import faults_in
 
 #: Where tests invent events of their own there is nothing to hold.
-_INVENT = {"test_poison", "test_relay", "test_handling", "test_dead_letters", "test_ticking", "test_fairness"}
+_INVENT = {
+    "test_poison",
+    "test_redrive_kinds",
+    "test_relay",
+    "test_handling",
+    "test_dead_letters",
+    "test_ticking",
+    "test_fairness",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -68,7 +68,8 @@ def bury_unfinished(
     for row in hopeless:
         _log.error("event buried: its starts never ended", event_id=row["id"], provider=row["provider"])
         reason = f"{MAX_UNFINISHED} starts never ended: it may be what stopped its worker"
-        _bury(tx, row, reason, failures=row["failures"], token=token)
+        begun = {**row, "tries": row["tries"] - 1}  # this claim begins nothing
+        _bury(tx, begun, reason, failures=row["failures"], token=token)
     return [row for row in rows if row not in hopeless], len(hopeless)
 
 

@@ -9,9 +9,14 @@ from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
 from webhooks.outgoing.delivery_rows import find_delivery, make_due
 from webhooks.outgoing.lanes import lock_lane, wake
-from webhooks.outgoing.schema import EndpointState
+from webhooks.outgoing.schema import DeliveryState, EndpointState
 
 LETTER_KIND = "delivery"
+#: What a redrive finds nothing to do about; whoever wants it sent all the same resends it.
+_SETTLED = {
+    DeliveryState.SUCCEEDED: "its endpoint has taken it since",
+    DeliveryState.PENDING: "it waits to be sent already",
+}
 
 
 def write_letter(tx: Transaction, delivery: Mapping[str, Any], *, reason: str) -> str:
@@ -36,7 +41,9 @@ def redrive_delivery(tx: Transaction, letter: Mapping[str, Any]) -> str | None:
     row = find_delivery(tx, letter["ref"])
     if row is None:
         return "the delivery is no longer here"
-    return rearm_delivery(tx, row)
+    lock_lane(tx, row["endpoint_id"])
+    state = (find_delivery(tx, letter["ref"]) or row)["state"]
+    return _SETTLED.get(state) or rearm_delivery(tx, row)
 
 
 def rearm_delivery(tx: Transaction, row: Mapping[str, Any]) -> str | None:
