@@ -250,3 +250,16 @@ def test_another_tenants_provider_is_not_there(admin: Api) -> None:
     assert admin.post("/v1/providers/theirs/pause").status_code == 404
     assert admin.post("/v1/providers/nobodys/pause").status_code == 404
     assert [entry["name"] for entry in admin.get("/v1/providers").json["data"]] == ["private", "renders"]
+
+
+def test_a_provider_that_is_away_says_since_when_and_why(api: Api, database: Database) -> None:
+    def outages() -> dict[str, object]:
+        return {provider["name"]: provider["outage"] for provider in api.get("/v1/providers").json["data"]}
+
+    assert outages()["renders"] is None
+    with database.write() as tx:
+        lock_account(tx, "renders")
+        update_account(tx, "renders", outage_at=T, outage_reason="answered: HTTP 502", next_probe_at=T, probes=3)
+
+    at = "2026-01-01T00:00:00.000000Z"
+    assert outages()["renders"] == {"since": at, "reason": "answered: HTTP 502", "probes": 3, "next_probe_at": at}

@@ -258,3 +258,17 @@ def test_a_writer_that_is_stuck_is_named(sqlite_url: str, monkeypatch: pytest.Mo
     assert f"process {os.getpid()} has held the database's write lock for" in reasons[0]
     assert look(database).reasons == []
     database.close()
+
+
+def test_a_provider_that_is_away_is_a_reason_and_its_work_may_wait(database: Database, clock: FakeClock) -> None:
+    new_job(database)
+    with database.write() as tx:
+        lock_account(tx, "renders")
+        update_account(tx, "renders", outage_at=T, outage_reason="answered: HTTP 502", next_probe_at=T)
+    clock.advance(3600)
+    beat_all(database)
+
+    health = look(database)
+
+    assert health.reasons == ["provider renders has been away for 1h: answered: HTTP 502"]
+    assert health.document["outages"] == {"renders": 3600.0}

@@ -19,6 +19,7 @@ from homing.web import create_app
 from jobs import telemetry
 from jobs.clock import FakeClock
 from jobs.core.states import JobState
+from jobs.storage.accounts import lock_account, update_account
 from jobs.storage.database import Database
 from jobs.storage.dead_letters import dead_letter
 from reconciler.heartbeats import beat
@@ -178,3 +179,16 @@ def test_a_killed_processs_streams_are_no_longer_counted(tmp_path: Path) -> None
     _forget_the_dead(tmp_path)
 
     assert list(tmp_path.iterdir()) == [here]
+
+
+def test_how_long_a_provider_has_been_away_is_told(database: Database, clock: FakeClock) -> None:
+    with database.write() as tx:
+        for name in ("renders", "calm"):
+            lock_account(tx, name)
+        update_account(tx, "renders", outage_at=tx.now, next_probe_at=tx.now)
+    clock.advance(90)
+
+    found = scrape(database)
+
+    assert found["homing_provider_outage_seconds", "renders"] == 90
+    assert found["homing_provider_outage_seconds", "calm"] == 0

@@ -109,3 +109,10 @@ def test_a_fleet_that_was_never_heard_of_is_no_news_while_it_starts() -> None:
     facts = replace(with_database(heartbeats=()), up_s=2.0)
 
     assert [each.level for each in diagnose(facts)] == [Level.NOTE]
+
+
+def test_a_provider_that_is_away_is_wrong_and_nothing_to_repair() -> None:
+    (finding,) = diagnose(with_database(outages={"renders": 90.0}))
+
+    assert finding.level is Level.WRONG
+    assert finding.what == "a provider is away: renders for 90 s"

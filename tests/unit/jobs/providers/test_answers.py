@@ -244,3 +244,23 @@ def test_no_value_breaks_its_reader(value: object) -> None:
     answers.status_of({"status": value}, "status", states=STATES)
     for read in (answers.progress_of, answers.cost_of, answers.error_of, answers.links_of, answers.id_of):
         read(value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "word"),
+    [
+        (502, b"<html>", answers.AWAY),
+        (503, b"", answers.AWAY),
+        (504, b"", answers.AWAY),
+        (500, b"{}", None),
+        (408, b"", None),
+        (401, b"{}", answers.DECLINED),
+        (403, b"{}", answers.DECLINED),
+        (405, b"<html>who?</html>", None),
+        (302, b"", None),
+    ],
+)
+def test_faults_say_whether_anybody_was_there(status: int, body: bytes, word: str | None) -> None:
+    """F25: a gateway's word is not the provider's."""
+    for fault in (answers.read_fault(an_answer(status, body), now=T), answers.delay(an_answer(status, body), now=T)):
+        assert (fault.slug if fault.slug in (answers.AWAY, answers.DECLINED) else None) == word

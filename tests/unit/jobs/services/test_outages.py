@@ -1,0 +1,42 @@
+"""What an answer says of its provider's health."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobs.core.breaker import Seen
+from jobs.core.errors import Transient, UnknownOutcome
+from jobs.net.http import NoAnswer, NotSent
+from jobs.providers.answers import AWAY, DECLINED
+from jobs.providers.port import AlreadyFinished, Gone, KeyReused, Refused, Report
+from jobs.services.outages import seen_of
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen"),
+    [
+        (Report("p-1"), Seen.ANSWERED),
+        ((), Seen.ANSWERED),
+        (None, Seen.ANSWERED),
+        (Gone("404"), Seen.ANSWERED),
+        (AlreadyFinished("409"), Seen.ANSWERED),
+        (Refused("422"), Seen.ANSWERED),
+        (KeyReused("422"), Seen.ANSWERED),
+        (Transient("HTTP 429", retry_after=timedelta(seconds=1)), Seen.ANSWERED),
+        (UnknownOutcome("HTTP 503", retry_after=timedelta(seconds=1), slug=AWAY), Seen.ANSWERED),
+        (Transient("HTTP 401", slug=DECLINED), Seen.ANSWERED),
+        (NotSent("connection refused"), Seen.AWAY),
+        (Transient("HTTP 502", slug=AWAY), Seen.AWAY),
+        (UnknownOutcome("HTTP 504", slug=AWAY), Seen.AWAY),
+        (NoAnswer("timed out"), Seen.FAILED),
+        (Transient("not an answer"), Seen.FAILED),
+        (UnknownOutcome("HTTP 500"), Seen.FAILED),
+        (KeyError("a defect of ours"), Seen.UNCLEAR),
+    ],
+    ids=str,
+)
+def test_an_answer_is_an_answer_whatever_it_says(answer: object, seen: Seen) -> None:
+    """F25, F26, F27"""
+    assert seen_of(answer) is seen
