@@ -71,7 +71,7 @@ def add_jobs(database: Database, prefix: str, count: int, *, polled: bool = Fals
         "json": "'{}'" if database.is_sqlite else "'{}'::json",
         "now": now,
         "later": now + 24 * _HOUR_US,
-        "poll": f"{now + _HOUR_US} + CAST(i * 7919 % 3600 AS BIGINT) * {_MICROSECONDS}" if polled else "NULL",
+        "poll": f"{now + _HOUR_US} + CAST(i AS BIGINT) * 7919 % 3600 * {_MICROSECONDS}" if polled else "NULL",
     }
     with database.write() as tx:
         tx.execute(sa.text(_JOBS.format(**values).replace(":", r"\:")))

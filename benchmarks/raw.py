@@ -1,8 +1,8 @@
 """The limit: the drain's writes by the bare driver, in batches of 100, with no decisions at all.
 
-Per batch one transaction: read due events and their jobs, move the jobs where their version still holds, write history
-and outbox, settle the events. No claim beforehand, no checks, no row that may fail: nothing can do the same writes in
-this database and language much faster.
+Per batch one transaction: read due events and their jobs, move the jobs where their version still holds, keep what each
+attempt cost and book it, write history and outbox, settle the events. No claim beforehand, no checks, no row that may
+fail: nothing can do the same writes in this database and language much faster.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from jobs.storage.metadata import from_microseconds
 
 _DUE = "SELECT id, raw FROM inbox_events WHERE next_try_at IS NOT NULL ORDER BY next_try_at, id LIMIT 100"
 _JOB = (
-    "UPDATE jobs SET state = ?, version = version + 1, event_count = event_count + 1, output = ?, ended_by = 'webhook',"
-    " finished_at = ?, next_poll_at = NULL, next_alarm_at = NULL WHERE id = ? AND version = ?"
+    "UPDATE jobs SET state = ?, version = version + 1, event_count = event_count + 1, output = ?, cost = ?,"
+    " ended_by = 'webhook', links = '[]', finished_at = ?, next_poll_at = NULL, next_alarm_at = NULL"
+    " WHERE id = ? AND version = ?"
+)
+_COST = "UPDATE job_attempts SET cost = ? WHERE job_id = ? AND number = ?"
+_SPEND = (
+    "INSERT INTO spend (provider, tenant, currency, day, amount) VALUES (?, ?, 'USD', '2026-01-01', ?)"
+    " ON CONFLICT (provider, tenant, currency, day) DO UPDATE SET amount = spend.amount + excluded.amount"
 )
 _STEP = (
     "INSERT INTO job_transitions"
@@ -75,7 +81,9 @@ def _batch(cursor: _Cursor, mark: Callable[[str], str]) -> int:
     now = int(time.time() * 1e6)
     jobs = _jobs(cursor, mark, [said["job"] for _, said in events])
     moves = [(event_id, said, jobs[said["job"]]) for event_id, said in events]
-    cursor.executemany(mark(_JOB), [(s["status"], json.dumps(s["output"]), now, job[0], job[1]) for _, s, job in moves])
+    cursor.executemany(mark(_JOB), [_job(said, job, now) for _, said, job in moves])
+    cursor.executemany(mark(_COST), [(said["cost"], job[0], job[4]) for _, said, job in moves])
+    cursor.execute(mark(_SPEND), (moves[0][2][5], moves[0][2][2], sum(said["cost"] for _, said, _job_row in moves)))
     cursor.executemany(mark(_STEP), [_step(event_id, said, job, now) for event_id, said, job in moves])
     cursor.executemany(mark(_OUT), [_out(said, job, now) for _, said, job in moves])
     cursor.executemany(mark(_SETTLE), [(now, job[0], job[2], event_id) for event_id, _, job in moves])
@@ -92,6 +100,10 @@ def _jobs(cursor: _Cursor, mark: Callable[[str], str], runs: Sequence[str]) -> d
         runs,
     )
     return {row[0]: tuple(row[1:]) for row in cursor.fetchall()}
+
+
+def _job(said: dict[str, Any], job: tuple[Any, ...], now: int) -> tuple[Any, ...]:
+    return said["status"], json.dumps(said["output"]), said["cost"], now, job[0], job[1]
 
 
 def _step(event_id: str, said: dict[str, Any], job: tuple[Any, ...], now: int) -> tuple[Any, ...]:
