@@ -41,6 +41,19 @@ def test_every_job_comes_home_and_nothing_is_left_running(tmp_path: Path) -> Non
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.timeout(420)
+def test_processes_that_are_killed_meanwhile_cost_neither_a_job_nor_an_effect(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--kill", "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    proof = json.loads(done.stdout)
+    assert proof["held"] is True
+    assert sum(proof["figures"]["killed"].values()) >= 1
+    assert {check["name"] for check in proof["checks"]} >= {"killed", "billed", "home", "effects", "effect_events"}
+
+
 @pytest.mark.timeout(120)
 def test_an_interrupted_demo_takes_everything_with_it(tmp_path: Path) -> None:
     demo = subprocess.Popen(
