@@ -97,8 +97,7 @@ def claim_probe(tx: Transaction, name: str, kind: str, tenants: Sequence[str]) -
 
     Whoever asks leases it in the same transaction. ``tenants`` have such work.
     """
-    account = find_account(tx, name)
-    if not is_away(account) or not _may_probe(account, tx):
+    if not is_away(find_account(tx, name)) or not _may_probe(lock_account(tx, name), tx):
         return []
     if any(due_tenants(tx, cheaper, [name]) for cheaper in _PROBES[: _PROBES.index(kind)]):
         return []
