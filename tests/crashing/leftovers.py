@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,26 +17,27 @@ _SERVERS = ("redis-server", "valkey-server", "postgres")
 
 
 def remember(folder: Path, stage: Stage) -> None:
-    """Notes the services of this run."""
-    postgres = stage.postgres
-    known = {
-        "pids": [stage.redis.pid, *([postgres.pid] if postgres else [])],
-        "folders": [str(postgres.folder)] if postgres else [],
-    }
-    (folder / _NAME).write_text(json.dumps(known), encoding="utf-8")
+    """Notes where the servers of this run live that live elsewhere."""
+    folders = [str(stage.postgres.folder)] if stage.postgres else []
+    (folder / _NAME).write_text(json.dumps(folders), encoding="utf-8")
 
 
 def end_leftovers(folder: Path) -> None:
-    """Ends those of the run before, if it could not. A number may be a stranger's by now, so its name is looked at."""
+    """Ends the servers that work below these folders, and removes what lies elsewhere."""
     try:
-        known = json.loads((folder / _NAME).read_text(encoding="utf-8"))
+        elsewhere = [Path(path) for path in json.loads((folder / _NAME).read_text(encoding="utf-8"))]
     except (FileNotFoundError, ValueError):
         return
-    for pid in known["pids"]:
-        with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            if any(server in " ".join(process.cmdline()) for server in _SERVERS):
-                process.kill()
-    for path in known["folders"]:
+    _end_servers([folder, *elsewhere])
+    for path in elsewhere:
         shutil.rmtree(path, ignore_errors=True)
     (folder / _NAME).unlink()
+
+
+def _end_servers(folders: Iterable[Path]) -> None:
+    for process in psutil.process_iter(["name"]):
+        with suppress(psutil.Error):
+            if process.info["name"].startswith(_SERVERS) and any(
+                Path(process.cwd()).is_relative_to(folder) for folder in folders
+            ):
+                process.kill()
