@@ -28,8 +28,8 @@ _ALLOWED = {
     "seconds": 15.0,
     "WAL MiB": 8.0,
 }
-#: Rows and bytes per job may differ so much between the middle and the end.
-_COST_SHARE = 0.10
+#: Rows and bytes per job may differ so much between the middle and the end: faults, tries and what streams tell vary.
+_COST_SHARE, _COST_FLOOR = 0.20, 0.25
 #: Not judged: the provider and its books are no part of the product.
 FOREIGN = ("simulator",)
 #: These wait for a person or a clock, not for the fleet: what faults leave behind is counted, not called growth.
@@ -133,7 +133,7 @@ def _cost(half: Sequence[Sample], name: str, read: Callable[[Sample], float | No
     """What a further job costs, in the first and in the last part of the half."""
     third = len(half) // 3
     first, last = _marginal(half[: third + 1], read), _marginal(half[-third - 1 :], read)
-    return Line(name, first, last, last - first, max(_COST_SHARE * first, 0.05))
+    return Line(name, first, last, last - first, max(_COST_SHARE * first, _COST_FLOOR))
 
 
 def _marginal(part: Sequence[Sample], read: Callable[[Sample], float | None]) -> float:
