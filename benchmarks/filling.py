@@ -18,6 +18,7 @@ from webhooks.incoming.reading import read_event
 
 _TENANT = "acme"
 _PART = 500
+_STATEMENT = 50_000
 _MICROSECONDS = 1_000_000
 _HOUR_US = 3600 * _MICROSECONDS
 _HEADERS = {
@@ -63,8 +64,6 @@ def add_jobs(database: Database, prefix: str, count: int, *, polled: bool = Fals
     """
     now = int(time.time() * _MICROSECONDS)
     values = {
-        "first": 1,
-        "last": count,
         "prefix": prefix,
         "tenant": _TENANT,
         "provider": PROVIDER,
@@ -73,9 +72,12 @@ def add_jobs(database: Database, prefix: str, count: int, *, polled: bool = Fals
         "later": now + 24 * _HOUR_US,
         "poll": f"{now + _HOUR_US} + CAST(i AS BIGINT) * 7919 % 3600 * {_MICROSECONDS}" if polled else "NULL",
     }
-    with database.write() as tx:
-        tx.execute(sa.text(_JOBS.format(**values).replace(":", r"\:")))
-        if not polled:
+    for begin in range(0, count, _STATEMENT):  # one statement for a million would not end in its time
+        part = {**values, "first": begin + 1, "last": min(begin + _STATEMENT, count)}
+        with database.write() as tx:
+            tx.execute(sa.text(_JOBS.format(**part).replace(":", r"\:")))
+    if not polled:
+        with database.write() as tx:
             tx.execute(sa.text(_ATTEMPTS.format(prefix=prefix)))
     if not database.is_sqlite:
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
