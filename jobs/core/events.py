@@ -78,7 +78,7 @@ DESCRIPTIONS: dict[EventType | StreamedType, str] = {
     EventType.PROVIDER_OUTAGE_BEGAN: "A provider gives no usable answer: it is left alone but for probes.",
     EventType.PROVIDER_OUTAGE_ENDED: "A provider that was away answers again; what piled up is sent at a pace.",
     EventType.DEAD_LETTER_CREATED: "Something exhausted its tries and waits for a person.",
-    EventType.DEAD_LETTER_SURGED: "Dead letters come faster than they should; `data.dead_letters` counts the last ones.",
+    EventType.DEAD_LETTER_SURGED: "Dead letters come faster than they should; `data.dead_letters` counts them.",
     EventType.DEAD_LETTER_SUBSIDED: "Dead letters come as rarely again as they should.",
     StreamedType.PROGRESS: "The newest progress, where the provider tells any. Streams only.",
     StreamedType.OUTPUT_DELTA: "A piece of the job's output, while it is made; `data.text` follows on. Streams only.",
