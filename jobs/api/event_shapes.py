@@ -8,17 +8,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, create_model
 
-from jobs.api.documents import Document, Job
+from jobs.api.documents import Document, Job, Review
 from jobs.core.events import DESCRIPTIONS, SCHEMA_VERSION, EventType, StreamedType
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
+
+def _without(model: type[Document], name: str, *, called: str, words: str, **instead: Any) -> type[Document]:
+    """A model with a field less, and others in the place of theirs."""
+    fields = {key: (field.annotation, field) for key, field in model.model_fields.items() if key != name}
+    told: type[Document] = create_model(called, __base__=Document, __doc__=words, **{**fields, **instead})
+    return told
+
+
+#: What was sent is looked up where one job is asked for; an event goes to more readers.
+ToldReview = _without(Review, "sent", called="ToldReview", words="Why a job waits for a person.")
 #: A job as events tell it: without its input, which never changes and may be large or private.
-ToldJob = create_model(
-    "ToldJob",
-    __base__=Document,
-    __doc__="The job at that moment, without its input.",
-    **{name: (field.annotation, field) for name, field in Job.model_fields.items() if name != "input"},  # type: ignore[call-overload] # pydantic takes what it gives
+ToldJob = _without(
+    Job,
+    "input",
+    called="ToldJob",
+    words="The job at that moment, without its input.",
+    review=(ToldReview | None, Job.model_fields["review"]),
 )
 
 
