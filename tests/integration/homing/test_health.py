@@ -23,6 +23,7 @@ from reconciler.heartbeats import beat
 from reconciler.schedule import expected_heartbeats
 from tests.factories import T, new_job
 from tests.fakes.runtime import a_runtime
+from tests.services.waiting import wait_until
 from webhooks.outgoing.schema import endpoints
 
 NOBODY = {"HOMING_REDIS_URL": "redis://127.0.0.1:1/0"}
@@ -116,7 +117,8 @@ def test_whoever_asks_a_frozen_database_waits_no_longer_than_its_patience(sqlite
     assert len(tries) == 1
     for stuck in tries:
         stuck.join(10)
-    assert readiness.fault() is None
+    # A good try may take longer than its patience on a busy machine; the one who asks next shares its answer.
+    wait_until(lambda: readiness.fault() is None, within_s=10, what="the process ready again")
     database.close()
 
 
