@@ -38,6 +38,10 @@ class Acked:
     is_canceled: bool = False
 
 
+class Stopped(Exception):
+    """The load was ended before an answer came."""
+
+
 @dataclass(slots=True)
 class Load:
     """Submits through several threads while it is let.
@@ -121,8 +125,12 @@ class Load:
             self._insist(f"/v1/jobs/{job_id}/cancel", {}, {})
 
     def _insist(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-        """Asks until there is an answer; a fleet under fire refuses and breaks off, and may never answer 4xx."""
-        while True:
+        """Asks until there is an answer; a fleet under fire refuses and breaks off, and may never answer 4xx.
+
+        Raises:
+            Stopped: The load was ended meanwhile.
+        """
+        while not self._end.is_set():
             try:
                 answer = requests.post(
                     self.url + path,
@@ -139,3 +147,4 @@ class Load:
             if answer.status_code < 500 and answer.status_code not in (408, 429):
                 raise AssertionError(f"{path} answered {answer.status_code}: {answer.text[:500]}")
             time.sleep(_AGAIN_S)
+        raise Stopped
