@@ -49,6 +49,8 @@ def count_due(tx: Transaction, provider: str, *, most: int) -> int:
 
 def count_leases(tx: Transaction, provider: str) -> int:
     """Jobs of a provider that somebody works on, or has been told to."""
-    statement = sa.select(sa.func.count()).where(jobs.c.provider == provider, jobs.c.lease_until > tx.now)
+    # Only the leases are looked through: SQLite would rather go through every job of the provider.
+    ours = sa.func.count().filter(jobs.c.provider == provider)
+    statement = sa.select(ours).where(jobs.c.lease_until > tx.now)
     count: int = tx.execute(statement).scalar_one()
     return count
