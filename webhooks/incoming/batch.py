@@ -128,7 +128,18 @@ class _Batch:
     def _read(self, rows: Sequence[Mapping[str, Any]]) -> list[Work]:
         with self._runtime.database.read() as tx:
             raw = load_raw(tx, [row["id"] for row in rows])
-        return [read_work(self._runtime, row, raw[row["id"]]) for row in rows if row["id"] in raw]
+        works = (self._work(row, raw[row["id"]]) for row in rows if row["id"] in raw)
+        return [work for work in works if work is not None]
+
+    def _work(self, row: Mapping[str, Any], raw: bytes) -> Work | None:
+        """A row, read; None where it cannot be, and what follows from that is written."""
+        try:
+            return read_work(self._runtime, row, raw)
+        except Exception as error:  # noqa: BLE001 - settled by the kind of error; the others of its batch go on
+            with self._runtime.database.write() as tx:
+                settle_failure(self._runtime, tx, Work(row, None), error, token=self._token)
+            self.failed += 1
+            return None
 
     def _run_together(self, works: Sequence[Work]) -> bool:
         try:

@@ -389,6 +389,27 @@ def test_one_bad_row_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert [world.job(job_id)["state"] for job_id in jobs] == ["succeeded", "pending", "succeeded"]
 
 
+def test_one_row_that_cannot_be_read_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [world.submitted_job(f"p-{number}")[0] for number in range(3)]
+    for number in range(3):
+        world.deliver(says("succeeded", job=f"p-{number}"), delivery_id=f"m{number}")
+    read_work = batch.read_work
+
+    def fail_for_one(runtime: Any, row: Any, raw: bytes) -> Any:
+        if row["provider_job_id"] == "p-1":
+            raise ValueError("what its adapter did not expect")
+        return read_work(runtime, row, raw)
+
+    monkeypatch.setattr(batch, "read_work", fail_for_one)
+
+    counts = drain(world.runtime)
+
+    assert (counts.claimed, counts.settled, counts.failed) == (3, 2, 1)
+    assert [world.job(job_id)["state"] for job_id in jobs] == ["succeeded", "pending", "succeeded"]
+    left = next(row for row in world.events() if row["provider_job_id"] == "p-1")
+    assert (left["status"], left["failures"], left["lease_token"]) == ("accepted", 1, None)
+
+
 def test_an_outage_is_no_fault_of_the_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, _ = world.submitted_job()
     world.deliver(says("succeeded"))
