@@ -162,8 +162,8 @@ class Committer:
             with self._condition:
                 self._gather()
                 callers, copies = self._take(), self._copies
-                if not callers and not copies:
-                    break
+                if self._is_stopping and not callers and not copies:
+                    break  # for no other reason: who came between a last look and the thread's end would wait in vain
                 self._copies, self._is_busy = Counter(), True
             try:
                 self._commit(callers)

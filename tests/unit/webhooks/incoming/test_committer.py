@@ -144,6 +144,33 @@ def test_whoever_waits_in_an_open_batch_is_committed_at_a_stop(committer: Commit
     assert sorted(map(str, inbox.batches[2])) == ["late0", "late1"]
 
 
+def test_an_open_batch_that_everybody_has_left_ends_no_thread(
+    committer: Committer, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever came between a thread's last look and its end would wait for nobody."""
+    committer.submit(an_event(header_id="first"))
+    thread, wait, have_left = committer._thread, committer._condition.wait, threading.Event()
+
+    def leave(timeout: float | None = None) -> bool:
+        if not committer._queue:
+            return wait(timeout)
+        committer._queue.clear()
+        have_left.set()
+        return False
+
+    monkeypatch.setattr(committer._condition, "wait", leave)
+    with committer._condition:
+        committer._last_size = 2
+        committer._queue.append(_Caller(an_event(header_id="impatient")))
+        committer._condition.notify()
+    assert have_left.wait(5)
+
+    committer.submit(an_event(header_id="next"))
+
+    assert committer._thread is thread
+    assert inbox.batches == [["first"], ["next"]]
+
+
 def test_a_thread_that_died_is_replaced_at_the_next_event(committer: Committer, inbox: Inbox) -> None:
     gather(committer, inbox, 3)
     committer.stop()
