@@ -23,6 +23,7 @@ from jobs.core.states import is_terminal
 from jobs.providers.port import AlreadyFinished, Gone, Report
 from jobs.services import budgets, outages
 from jobs.services.observe import DOUBLE_SUBMIT, letter_ref
+from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.spending import book_extra
 from jobs.services.work import LEASE, MAX_STARTS, MAX_TRIES, wait_after
@@ -168,7 +169,8 @@ def _owned_by_another(tx: Transaction, case: _Case) -> str | None:
     owner = find_attempt_by_run(tx, extra["provider"], case.run)
     if owner is None or (owner["job_id"], owner["number"]) == (extra["job_id"], extra["attempt"]):
         return None
-    return f"it belongs to job {owner['job_id']}, attempt {owner['number']}"
+    whose = owner_in_words(tx, owner["job_id"], tenant=job["tenant"], attempt=owner["number"])
+    return f"it belongs to {whose}"
 
 
 # Is it ours? -------------------------------------------------------------------------------------------------

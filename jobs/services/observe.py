@@ -25,7 +25,7 @@ from jobs.services.charging import charge_attempts
 from jobs.services.documents import artifact_document, job_document
 from jobs.services.forecasts import Forecasts
 from jobs.services.job_views import view_of
-from jobs.services.run_book import Owner, RunBook
+from jobs.services.run_book import Owner, RunBook, owner_in_words
 from jobs.storage.artifacts import artifact_rows, insert_artifacts
 from jobs.storage.attempts import Charge
 from jobs.storage.database import Transaction
@@ -133,7 +133,7 @@ class Observer:
     ) -> tuple[Verdict, Step | None, tuple[str, ...]]:
         policy = self._policies.get(fold.row["provider"], DEFAULT_POLICY)
         seen = as_finished(seen, policy.finish)
-        decision = _decide(fold, seen, book)
+        decision = _decide(tx, fold, seen, book)
         fold.view = decision.job
         fold.changes |= {**decision.changes, **self._due_times(tx, decision, seen, policy, row=fold.row)}
         fold.steps += bool(decision.changes)
@@ -209,7 +209,7 @@ def _runs_named(folds: Mapping[str, _Fold], pairs: Sequence[tuple[str, Observati
     ]
 
 
-def _decide(fold: _Fold, seen: Observation, book: RunBook) -> Decision:
+def _decide(tx: Transaction, fold: _Fold, seen: Observation, book: RunBook) -> Decision:
     """Decides; a run that another job's attempt owns is a second run of this one, whatever it claims.
 
     The run's id stays on the attempt it was named for, even where that attempt is no longer the current one.
@@ -219,14 +219,14 @@ def _decide(fold: _Fold, seen: Observation, book: RunBook) -> Decision:
         return decide(fold.view, seen)
     ours = Owner(fold.row["id"], seen.attempt or fold.view.attempt)
     owner = book.owner(provider, run)
-    if fold.view.provider_job_id is None and owner not in (None, ours):
-        return _foreign_run(fold, seen, owner)
+    if fold.view.provider_job_id is None and owner is not None and owner != ours:
+        return _foreign_run(tx, fold, seen, owner)
     book.enter(provider, run, ours, at=seen.at)
     return decide(fold.view, seen)
 
 
-def _foreign_run(fold: _Fold, seen: Observation, owner: Owner | None) -> Decision:
-    whose = f"job {owner.job_id}, attempt {owner.attempt}" if owner else "nobody"
+def _foreign_run(tx: Transaction, fold: _Fold, seen: Observation, owner: Owner) -> Decision:
+    whose = owner_in_words(tx, owner.job_id, tenant=fold.row["tenant"], attempt=owner.attempt)
     words = f"run {seen.provider_job_id} belongs to {whose}"
     step = Step(fold.view.state, seen.state or fold.view.state, applied=False, reason=words)
     return Decision(Verdict.OTHER_RUN, fold.view, step=step, alarm=words)

@@ -18,9 +18,11 @@ class Owner(NamedTuple):
     attempt: int
 
 
-def owner_in_words(tx: Transaction, job_id: str, *, tenant: str) -> str:
+def owner_in_words(tx: Transaction, job_id: str, *, tenant: str, attempt: int | None = None) -> str:
     """Whose a run is, told to a tenant: accounts may be shared, and nobody learns the id of another tenant's job."""
-    return "another tenant's job" if find_job(tx, job_id, tenant=tenant) is None else f"job {job_id}"
+    if find_job(tx, job_id, tenant=tenant) is None:
+        return "another tenant's job"
+    return f"job {job_id}" if attempt is None else f"job {job_id}, attempt {attempt}"
 
 
 class RunBook:

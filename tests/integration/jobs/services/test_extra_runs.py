@@ -164,9 +164,11 @@ def test_a_run_that_belongs_to_another_job_is_alarmed_and_left_alone(stage: Stag
     assert len(stage.letters(DOUBLE_SUBMIT)) == 1
 
 
-def test_a_run_that_became_another_jobs_between_look_and_cancel_is_left_alone(stage: Stage) -> None:
+@pytest.mark.parametrize("tenant", [TENANT, "globex"])
+def test_a_run_that_became_another_jobs_between_look_and_cancel_is_left_alone(stage: Stage, tenant: str) -> None:
+    """It is said whose it is, but only to those whose job that is."""
     _job, _run, extra = a_double_submit(stage)
-    other = stage.new_job(next_submit_at=None)
+    other = stage.new_job(next_submit_at=None, tenant=tenant)
 
     def adopt_it() -> None:
         with stage.database.write() as tx:
@@ -176,6 +178,8 @@ def test_a_run_that_became_another_jobs_between_look_and_cancel_is_left_alone(st
     assert stop(stage) == "not_ours"
 
     assert canceled(stage) == []
+    whose = f"job {other}, attempt 1" if tenant == TENANT else "another tenant's job"
+    assert stage.letters(DOUBLE_SUBMIT)[0]["reason"].endswith(f"it belongs to {whose}")
 
 
 def test_the_run_whose_state_the_job_has_is_never_canceled(stage: Stage) -> None:

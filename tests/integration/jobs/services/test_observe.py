@@ -217,7 +217,25 @@ def test_a_run_that_belongs_to_another_job_is_never_taken(database: Database, ob
 
     assert verdicts == [Verdict.OTHER_RUN]
     assert job_of(database, second["id"])["state"] == "pending"
-    assert count(database, dead_letters) == 1
+    assert told_of_a_foreign_run(database, second["id"]) == [f"run p-1 belongs to job {first['id']}, attempt 1"] * 2
+
+
+def test_whose_a_foreign_run_is_stays_within_a_tenant(database: Database, observer: Observer) -> None:
+    """Tenants may share an account; history and dead letters of one name no job of another."""
+    others, mine = new_job(database, tenant="globex"), new_job(database)
+    observe(database, observer, others["id"], seen(JobState.RUNNING))
+
+    observe(database, observer, mine["id"], seen(JobState.SUCCEEDED))
+
+    assert told_of_a_foreign_run(database, mine["id"]) == ["run p-1 belongs to another tenant's job"] * 2
+
+
+def told_of_a_foreign_run(database: Database, job_id: str) -> list[str]:
+    """By the job's history, and by its dead letter."""
+    with database.read() as tx:
+        (step,) = list_transitions(tx, job_id)
+        (letter,) = tx.rows(sa.select(dead_letters).where(dead_letters.c.job_id == job_id))
+    return [step["reason"], letter["reason"]]
 
 
 def test_a_late_id_of_a_job_we_gave_up_plans_the_cancel_of_its_run(database: Database, observer: Observer) -> None:
