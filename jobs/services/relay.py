@@ -114,7 +114,7 @@ def relay_counted(runtime: Runtime, *, limit: int = BATCH, premise: Premise = al
             return Relayed()
     with runtime.database.write() as tx:
         premise(tx)
-        counted = count_batch(tx, limit, until=tx.now + _SUSPECT_WAITS[0])
+        counted = _count_batch(tx, limit, wait=_SUSPECT_WAITS[0])
     total = _relay_batch(runtime, limit=limit, among=counted, premise=premise) if counted else Relayed()
     total.add(relay_suspects(runtime, limit=limit, premise=premise))
     total.more = len(counted) == limit
@@ -148,8 +148,14 @@ def relay_suspects(runtime: Runtime, *, limit: int = BATCH, premise: Premise = a
 def _suspect(runtime: Runtime, premise: Premise) -> None:
     with runtime.database.write() as tx:
         premise(tx)
-        found = count_batch(tx, BATCH, until=tx.now)
+        found = _count_batch(tx, BATCH, wait=timedelta(0))
     _log.warning("a relay was lost; what it may have begun goes one by one", events=len(found))
+
+
+def _count_batch(tx: Transaction, limit: int, *, wait: timedelta) -> list[int]:
+    """Not beside a relay that marks the same rows: both lock many, each in an order of its own."""
+    lock_counter(tx, POSITION)
+    return count_batch(tx, limit, until=tx.now + wait)
 
 
 def _begin_suspect(tx: Transaction) -> int | Relayed | None:

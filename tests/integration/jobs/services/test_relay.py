@@ -16,12 +16,13 @@ from jobs.core.states import JobState
 from jobs.handlers import Handler
 from jobs.services.documents import job_document
 from jobs.services.handling import run_handler
-from jobs.services.relay import BATCH, BELL_LEASE, MAX_TRIES, relay, relay_batch
+from jobs.services.relay import BATCH, BELL_LEASE, MAX_TRIES, relay, relay_batch, relay_counted
+from jobs.storage.counters import lock_counter
 from jobs.storage.database import Database, Transaction
 from jobs.storage.handler_runs import claim_due
 from jobs.storage.jobs import get_job
 from jobs.storage.outbox import append_event, event_row
-from jobs.storage.relay import unpark
+from jobs.storage.relay import POSITION, unpark
 from jobs.storage.schema import dead_letters, handler_runs, outbox
 from tests.factories import new_job, seen
 from tests.fakes.broker import RecordingBroker
@@ -147,6 +148,23 @@ def test_two_relays_at_once_leave_no_gap_and_no_double(database: Database) -> No
     assert sorted(place for place in positions(database).values() if place) == list(range(1, 121))
     assert set(positions(database)) == set(events)
     assert len(broker.take(RUN_HANDLER)) == len(rows_of(database, handler_runs)) == 120
+
+
+def test_a_sweep_counts_no_starts_while_a_relay_is_under_way(database: Database) -> None:
+    """On PostgreSQL the two statements lock the same rows in different orders, and one of them would be killed."""
+    runtime = a_runtime(database)
+    add_events(database, 20)
+    sweep = threading.Thread(target=relay_counted, args=(runtime,))
+
+    with database.write() as tx:
+        lock_counter(tx, POSITION)
+        sweep.start()
+        sweep.join(0.3)
+        begun = {row["relay_starts"] for row in rows_of(database, outbox)}
+    sweep.join()
+
+    assert begun == {0}
+    assert sorted(place for place in positions(database).values() if place) == list(range(1, 21))
 
 
 def test_a_poisoned_row_lets_the_others_pass_and_is_parked_after_its_tries(database: Database) -> None:
