@@ -34,6 +34,7 @@ from jobs.storage.tallies import (
     count_transitions,
     homecomings,
     list_accounts,
+    list_outages,
     oldest_unrelayed,
 )
 from reconciler.heartbeats import list_heartbeats
@@ -159,8 +160,9 @@ def _outages(tx: Transaction) -> Metric:
     family = GaugeMetricFamily(
         "homing_provider_outage_seconds", "Since a provider is away; 0 while it answers", labels=("provider",)
     )
-    for name, account in sorted(list_accounts(tx).items()):
-        family.add_metric([name], _age_s(tx.now, account["outage_at"]))
+    away = list_outages(tx)
+    for name in sorted(list_accounts(tx)):
+        family.add_metric([name], _age_s(tx.now, away[name]["outage_at"]) if name in away else 0)
     return family
 
 

@@ -47,7 +47,7 @@ def read_database(database: Database) -> DatabaseFacts:
             parked=_count(tx, inbox_events.c.status == InboxStatus.PARKED),
             overdue_leases=_overdue_leases(tx),
             paused=tuple(sorted(name for name, account in accounts.items() if account["paused_at"])),
-            outages={name: _seconds(tx.now - at) for name, row in accounts.items() if (at := row["outage_at"])},
+            outages={name: _seconds(tx.now - row["outage_at"]) for name, row in tallies.list_outages(tx).items()},
             failing_handlers=_failing_handlers(tx),
         )
 

@@ -34,7 +34,7 @@ class DatabaseFacts:
         parked: webhooks that name a run nobody knows.
         overdue_leases: jobs whose worker let its lease run out long ago.
         paused: provider entries somebody has paused.
-        outages: provider entries that are away, and for how many seconds.
+        outages: provider entries that are away while somebody waits for them, and for how many seconds.
         failing_handlers: events that wait for another try, by handler.
     """
 

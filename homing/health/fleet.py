@@ -15,7 +15,7 @@ from jobs.services.letter_growth import ALARM as LETTER_ALARM
 from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS
-from jobs.storage.tallies import list_accounts, oldest_due, oldest_unheard, oldest_unrelayed
+from jobs.storage.tallies import list_outages, oldest_due, oldest_unheard, oldest_unrelayed
 from reconciler.heartbeats import Heartbeat, list_heartbeats
 from reconciler.schedule import expected_heartbeats
 from webhooks.incoming.schema import inbox_events
@@ -40,7 +40,7 @@ class FleetHealth:
         workers: By queue: seconds since a message last travelled through it; None = never.
         sweeps: By sweep: seconds since it last came to its end; None = never.
         oldest: By kind of work: seconds the longest due row has waited; None = none is due.
-        outages: By provider that is away: for how many seconds.
+        outages: By provider that is away, and waited for: for how many seconds.
     """
 
     reasons: list[str] = field(default_factory=list)
@@ -128,12 +128,11 @@ def _read_oldest(tx: Transaction, health: FleetHealth) -> None:
 
 
 def _read_outages(tx: Transaction, health: FleetHealth) -> None:
-    for name, account in sorted(list_accounts(tx).items()):
-        age_s = _age_s(tx.now, account["outage_at"])
-        if age_s is not None:
-            health.outages[name] = age_s
-            lasted = format_duration(_whole_seconds(timedelta(seconds=age_s)))
-            health.reasons.append(f"provider {name} has been away for {lasted}: {account['outage_reason']}")
+    for name, account in list_outages(tx).items():
+        lasted = tx.now - account["outage_at"]
+        health.outages[name] = _age_s(tx.now, account["outage_at"])
+        span = format_duration(_whole_seconds(lasted))
+        health.reasons.append(f"provider {name} has been away for {span}: {account['outage_reason']}")
 
 
 def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:

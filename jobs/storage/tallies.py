@@ -7,13 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jobs.core.states import TERMINAL
+from jobs.core.states import OPEN, TERMINAL
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import is_open
 from jobs.storage.jobs import DUE_COLUMNS
 from jobs.storage.output_schema import output_streams
 from jobs.storage.relay import IS_WAITING
-from jobs.storage.schema import dead_letters, job_transitions, jobs, outbox, provider_accounts
+from jobs.storage.schema import dead_letters, extra_runs, job_transitions, jobs, outbox, provider_accounts
 
 Tally = dict[str, Any]
 
@@ -106,6 +106,16 @@ def oldest_unheard(tx: Transaction) -> datetime | None:
 def list_accounts(tx: Transaction) -> dict[str, Tally]:
     """What is known of each account, by name."""
     return {row["name"]: row for row in tx.rows(sa.select(provider_accounts))}
+
+
+def list_outages(tx: Transaction) -> dict[str, Tally]:
+    """The accounts that are away, by name, where somebody waits for them: no other is probed, or can come back."""
+    name = provider_accounts.c.name
+    has_jobs = sa.exists().where(jobs.c.provider == name, jobs.c.state.in_(sorted(OPEN)))
+    has_runs = sa.exists().where(extra_runs.c.provider == name, extra_runs.c.next_check_at.is_not(None))
+    is_away = provider_accounts.c.outage_at.is_not(None)
+    statement = sa.select(provider_accounts).where(is_away, sa.or_(has_jobs, has_runs)).order_by(name)
+    return {row["name"]: row for row in tx.rows(statement)}
 
 
 def _by(*columns: sa.ColumnElement[Any], of: str | None) -> sa.Select[Any]:

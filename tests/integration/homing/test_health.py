@@ -274,3 +274,17 @@ def test_a_provider_that_is_away_is_a_reason_and_its_work_may_wait(database: Dat
 
     assert health.reasons == ["provider renders has been away for 1h: answered: HTTP 502"]
     assert health.document["outages"] == {"renders": 3600.0}
+
+
+def test_a_provider_that_is_away_is_no_reason_where_nobody_waits_for_it(database: Database, clock: FakeClock) -> None:
+    """Nothing probes it, so it would be one until the next job comes; an entry that was removed, for ever."""
+    new_job(database, state="succeeded", next_submit_at=None, finished_at=T)
+    with database.write() as tx:
+        lock_account(tx, "renders")
+        update_account(tx, "renders", outage_at=T, outage_reason="answered: HTTP 502", next_probe_at=T)
+    clock.advance(3600)
+    beat_all(database)
+
+    health = look(database)
+
+    assert (health.reasons, health.document["outages"]) == ([], {})

@@ -182,13 +182,16 @@ def test_a_killed_processs_streams_are_no_longer_counted(tmp_path: Path) -> None
 
 
 def test_how_long_a_provider_has_been_away_is_told(database: Database, clock: FakeClock) -> None:
+    new_job(database, provider="renders")
     with database.write() as tx:
-        for name in ("renders", "calm"):
+        for name in ("renders", "calm", "idle"):
             lock_account(tx, name)
-        update_account(tx, "renders", outage_at=tx.now, next_probe_at=tx.now)
+        for name in ("renders", "idle"):
+            update_account(tx, name, outage_at=tx.now, next_probe_at=tx.now)
     clock.advance(90)
 
     found = scrape(database)
 
     assert found["homing_provider_outage_seconds", "renders"] == 90
     assert found["homing_provider_outage_seconds", "calm"] == 0
+    assert found["homing_provider_outage_seconds", "idle"] == 0  # nobody waits for it
