@@ -30,7 +30,7 @@ from jobs.storage.metadata import from_microseconds, to_microseconds
 from jobs.storage.outbox import append_event
 from jobs.storage.turns import due_in_turn, due_tenants
 
-#: As long as a job's own lease; a call is bounded far below it.
+#: Longer than a job's own lease; a call is bounded far below it.
 _PROBE_LEASE = timedelta(seconds=30)
 #: What a probe is made of, the cheapest first: a read asks nothing of a provider that is barely back.
 _PROBES = ("poll", "cancel", "submit")

@@ -29,7 +29,7 @@ from jobs.storage.patience import Outage, limit_waits
 from jobs.storage.writer_lock import Holder, WriterLock, find_holder, lock_file
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
-# Shorter than any lease under which something is written that has happened already.
+# As long as the leases it is used under. Where one ends meanwhile and is taken, the write is refused.
 PERSISTENCE = timedelta(seconds=20)
 _CONNECT_TIMEOUT_S = 2
 #: A statement that takes longer is canceled (PostgreSQL); who may not keep anybody waiting asks for less.
