@@ -36,6 +36,7 @@ _ROUND_AT_MOST_S = 600.0
 #: Everything is home by then, however many leases had to end one after another.
 SETTLES_WITHIN_S = 300.0
 _QUIET_S = 3.0
+_ASK_EVERY_S = 0.7
 #: What the product does with work that seems to kill its worker; here the harness did, and redrives like a person.
 _BLAMED = re.compile(r"never came to|never ended|no try came to an end|worker was lost|stopped its worker|starts")
 
@@ -163,12 +164,13 @@ def settle(stage: Stage) -> list[str]:
         with stage.database.read() as tx:
             unfinished, letters = count_unfinished(tx), open_letters(tx)
         redriven += [letter["reason"] for letter in letters if _redrive(stage, letter)]
-        sent = stage.simulator.ledger()["totals"]["sent"]
-        if unfinished or letters or sent != seen:
+        # The whole ledger is long; it is asked only when it is all that is left to ask.
+        sent = -1 if unfinished or letters else stage.simulator.ledger()["totals"]["sent"]
+        if sent < 0 or sent != seen:
             quiet_since_s, seen = time.monotonic(), sent
         elif time.monotonic() - quiet_since_s > _QUIET_S:
             break
-        time.sleep(0.5)
+        time.sleep(_ASK_EVERY_S)
     return redriven
 
 
