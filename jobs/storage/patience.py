@@ -92,13 +92,24 @@ class Outage:
                 yield
         elif self._asking.acquire(blocking=False):
             try:
-                with self._noting():
+                with self._noting(), self._asked():
                     yield
-                self._is_silent = False
             finally:
                 self._asking.release()
         else:
             raise Unavailable("the database does not answer", retry_after=_RETRY_AFTER)
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """It has answered wherever it is not the database that failed: a caller may well refuse what it was told."""
+        try:
+            yield
+        except sa.exc.SQLAlchemyError:
+            raise
+        except Exception:
+            self._is_silent = False
+            raise
+        self._is_silent = False
 
     @contextmanager
     def _noting(self) -> Iterator[None]:

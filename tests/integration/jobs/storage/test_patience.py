@@ -14,9 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from homing.web import create_app
-from jobs.core.errors import Unavailable
+from jobs.core.errors import NotFound, Unavailable
 from jobs.services.keys import Role, create_key
 from jobs.storage.database import Database
+from jobs.storage.jobs import get_job
 from jobs.storage.migrations import upgrade
 from tests.fakes.runtime import a_runtime
 from tests.services.postgresql import PostgresService
@@ -109,6 +110,18 @@ def test_while_one_caller_asks_the_others_are_refused_at_once(server: PostgresSe
     assert waited_s < 0.1
     wait_until(lambda: _answers(patient), within_s=5, what="everybody answered again")
     assert [_ask(patient) for _ in range(3)] == [7, 7, 7]
+
+
+def test_a_caller_that_refuses_what_it_was_told_has_had_an_answer(server: PostgresService, patient: Database) -> None:
+    """Else the others would be turned away for as long as all that is asked comes to "not found"."""
+    assert _ask(patient) == 7
+    with frozen(server):
+        _seconds_until_refused(patient)
+
+    with pytest.raises(NotFound), patient.read() as tx:
+        get_job(tx, "job_nobody")
+
+    assert not patient._outage._is_silent
 
 
 def _answers(database: Database) -> bool:
