@@ -100,38 +100,42 @@ def _number(tx: Transaction, query: str) -> int:
 
 
 def _weigh(pids: list[int]) -> dict[str, float]:
-    totals = {"count": 0.0, "RSS MiB": 0.0, "PSS MiB": 0.0, "threads": 0.0, "files": 0.0, "sockets": 0.0}
+    """A process and its children together. A child that is forked late inherits what its parent has open by then: the
+    same socket or pipe is counted once."""
+    totals = {"count": 0.0, "RSS MiB": 0.0, "PSS MiB": 0.0, "threads": 0.0}
+    names = [name for pid in pids for name in _open_files(pid) if not name.startswith("anon_inode:")]
+    sockets, pipes = ({name for name in names if name.startswith(kind)} for kind in ("socket:", "pipe:"))
+    others = [name for name in names if not name.startswith(("socket:", "pipe:"))]
     for pid in pids:
         try:
             for name, value in _weigh_one(psutil.Process(pid)).items():
                 totals[name] += value
         except psutil.Error:
             continue  # it ended between the two looks
-    return totals
+    return {**totals, "files": float(len(others) + len(sockets) + len(pipes)), "sockets": float(len(sockets))}
 
 
 def _weigh_one(process: psutil.Process) -> dict[str, float]:
     memory = process.memory_full_info()
-    names = _open_files(process.pid)
     return {
         "count": 1.0,
         "RSS MiB": memory.rss / 2**20,
         # Shared pages counted once over all processes; where the system does not tell, the resident ones.
         "PSS MiB": getattr(memory, "pss", memory.rss) / 2**20,
         "threads": float(process.num_threads()),
-        "files": float(process.num_fds()),
-        "sockets": float(sum(name.startswith("socket:") for name in names)),
     }
 
 
 def _open_files(pid: int) -> list[str]:
     names = []
-    folder = Path(f"/proc/{pid}/fd")
-    for link in folder.iterdir() if folder.exists() else ():
-        try:
-            names.append(str(link.readlink()))
-        except OSError:
-            continue  # closed by now
+    try:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                names.append(str(link.readlink()))
+            except OSError:
+                continue  # closed by now
+    except OSError:
+        return names  # it has ended, or the system has no such folder
     return names
 
 
