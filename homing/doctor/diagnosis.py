@@ -106,7 +106,14 @@ def _work(facts: Facts) -> Iterator[Finding]:
     if (found := facts.database) is None:
         return
     yield from _outages(found)
-    yield from () if _is_starting(facts) else _late_work(found)
+    if not _is_starting(facts):
+        yield from _late_jobs(found)
+        yield from _late_events(found)
+    yield from _for_a_person(found)
+    yield from _worth_knowing(found)
+
+
+def _for_a_person(found: DatabaseFacts) -> Iterator[Finding]:
     if found.reviews:
         yield _wrong(
             f"jobs wait for a person: {in_words(found.reviews)}",
@@ -128,6 +135,9 @@ def _work(facts: Facts) -> Iterator[Finding]:
             f"handlers fail: {in_words(found.failing_handlers)}",
             "worker-io's log says why; each event is tried again with growing waits, then it is a dead letter",
         )
+
+
+def _worth_knowing(found: DatabaseFacts) -> Iterator[Finding]:
     if found.paused:
         names = ", ".join(found.paused)
         yield Finding(Level.NOTE, f"paused: {names}", "`homing providers resume NAME` ends a pause")
@@ -146,7 +156,7 @@ def _outages(found: DatabaseFacts) -> Iterator[Finding]:
         )
 
 
-def _late_work(found: DatabaseFacts) -> Iterator[Finding]:
+def _late_jobs(found: DatabaseFacts) -> Iterator[Finding]:
     late = {kind: age_s for kind, age_s in found.due_s.items() if age_s > STUCK_AFTER_S}
     if late:
         ages = ", ".join(f"{kind} for {age_s:.0f} s" for kind, age_s in late.items())
@@ -163,6 +173,9 @@ def _late_work(found: DatabaseFacts) -> Iterator[Finding]:
             f"{found.overdue_leases} jobs are held by a worker that is gone",
             "the next sweep frees them; if they stay, beat or worker-events is not running",
         )
+
+
+def _late_events(found: DatabaseFacts) -> Iterator[Finding]:
     if (found.inbox_oldest_s or 0) > STUCK_AFTER_S:
         yield _wrong(
             f"a stored webhook has waited {found.inbox_oldest_s:.0f} s to be applied",
