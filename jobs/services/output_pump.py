@@ -41,13 +41,15 @@ class Batch:
 class Pump:
     """One reading. A thread that waits for a silent provider cannot be stopped; it is left to its time-outs."""
 
-    def __init__(self, follow: Callable[[], Iterator[OutputDelta]]) -> None:
+    def __init__(self, follow: Callable[[], Iterator[OutputDelta]], *, most_chars: int) -> None:
         """Connects to nothing yet.
 
         Args:
             follow: Opens the provider's stream.
+            most_chars: What is kept of it, in characters. It is read no further than the piece that goes beyond.
         """
         self._follow = follow
+        self._most_chars = most_chars
         self._pieces: queue.Queue[OutputDelta | End] = queue.Queue(_MOST_WAITING)
         self._stopped = threading.Event()
         self._monotonic = SystemClock().monotonic  # real time, also under a fake clock: the provider's is real
@@ -97,11 +99,12 @@ class Pump:
             self._put(end)
 
     def _pull_all(self) -> None:
-        pieces = self._follow()
+        pieces, chars = self._follow(), 0
         try:
             for piece in pieces:
                 self._put(piece)
-                if self._stopped.is_set():
+                chars += len(piece.text)
+                if self._stopped.is_set() or chars > self._most_chars:
                     return
         finally:
             close = getattr(pieces, "close", None)  # generators have it, other iterators need not

@@ -186,7 +186,7 @@ class _Reader:
     def listen(self) -> Came:
         """Reads to the end of it, whatever that is."""
         after = None if self._begins_anew else self.stream["place"]
-        pump = Pump(lambda: self.adapter.follow_output(self.address, after=after))
+        pump = Pump(lambda: self.adapter.follow_output(self.address, after=after), most_chars=MAX_CHARS)
         pump.start()
         try:
             while True:
