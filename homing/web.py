@@ -73,7 +73,7 @@ def create_app(runtime: Runtime | None = None) -> APIFlask:
     _name_requests(app)
     _add_routes(app, parts, is_serving=runtime is None)
     if runtime is None:
-        collect_seldom()  # a search through all that was loaded would hold every request up for a tenth of a second
+        collect_seldom()
     return app
 
 
