@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import threading
 from collections import Counter
 
+from homing.demo.killing import kill
 from homing.up.fleet import Fleet
 
 # Children first; of a main process and its children the supervisor and the server bring everything back.
@@ -38,5 +37,4 @@ class Killer:
                 return
             pids = self._fleet.running.pids.get(name, [])
             if len(pids) > number:
-                os.kill(pids[number], signal.SIGKILL)
-                self.killed[f"{name} {'child' if number else 'main'}"] += 1
+                self.killed[f"{name} {'child' if number else 'main'}"] += kill(pids[number])
