@@ -48,7 +48,6 @@ _GIVE_UP_ON_DEAD_PEERS = {
     "tcp_user_timeout": 10_000,  # milliseconds; ignored where the system has no such option
 }
 
-
 T = TypeVar("T")
 
 
@@ -166,8 +165,8 @@ class Database:
 
     @classmethod
     def _postgresql(cls, url: URL, clock: Clock, pool_size: int, answer_timeout_s: float) -> Database:
-        lock_timeout_ms, statement_timeout_ms = _milliseconds(_LOCK_TIMEOUT_S), _milliseconds(answer_timeout_s)
-        options = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms} -c timezone=UTC"
+        limits_ms = {"statement_timeout": answer_timeout_s * 1000, "lock_timeout": _LOCK_TIMEOUT_S * 1000}
+        options = " ".join([*(f"-c {name}={limit:.0f}" for name, limit in limits_ms.items()), "-c timezone=UTC"])
         engine = sa.create_engine(
             url,
             pool_size=pool_size,
@@ -283,10 +282,6 @@ def _is_fault_of_statement(error: OperationalError) -> bool:
 
 def _first_line(error: DBAPIError) -> str:
     return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
-
-
-def _milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
