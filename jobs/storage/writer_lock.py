@@ -4,7 +4,7 @@ SQLite's busy handler sleeps and retries: under several writers its p99 was 0.5-
 database, in all processes, queue on one lock file, and threads of a process on a lock before it. Whoever waits holds
 the turn, a second lock file that everybody passes: the one that has just written waits behind it, and cannot be first
 again while the other still sleeps. The busy timeout stays as a second net. The files are opened on first use in each
-process and closed on exec: a descriptor inherited over fork shares the parent's lock and would exclude nobody.
+process and closed on fork and exec: a descriptor inherited over fork shares the parent's lock and excludes nobody.
 
 Whoever holds the lock has signed the file: a process that was stopped with it (SIGSTOP, a debugger, a hung disk) stops
 every writer, and the only remedy is to let it go on or to kill it. So it must be possible to say which it is.
@@ -88,12 +88,16 @@ class WriterLock:
         self._timeout_s = timeout_s
         self._monotonic = monotonic
         self._pause = threading.Event()
-        self._reset()
-        os.register_at_fork(after_in_child=self._reset)
-
-    def _reset(self) -> None:
         self._threads = threading.Lock()
         self._files: tuple[int, int] | None = None
+        os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """In a child: kept open, what it inherited would go on holding the lock of a parent that was killed with it."""
+        self._threads = threading.Lock()
+        for file in self._files or ():
+            os.close(file)
+        self._files = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:

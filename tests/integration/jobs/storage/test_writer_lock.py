@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import multiprocessing
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -61,6 +62,30 @@ def test_a_forked_child_does_not_share_its_parents_hold(tmp_path: Path) -> None:
         child.join()
 
     assert child.exitcode == 3
+
+
+def test_a_child_does_not_keep_the_hold_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    """An inherited descriptor is the same open file: the lock lasts for as long as one of the two is open."""
+    context = multiprocessing.get_context("fork")
+    listens, lives = os.pipe()
+
+    def hold_and_die() -> None:
+        with lock_at(tmp_path / "lock").hold():
+            if os.fork() == 0:
+                os.close(lives)
+                os.read(listens, 1)  # until the test is over
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    parent = context.Process(target=hold_and_die)
+    parent.start()
+    parent.join()
+    try:
+        assert parent.exitcode == -signal.SIGKILL
+        assert can_be_had(lock_at(tmp_path / "lock", 2))
+    finally:
+        os.close(lives)
+        os.close(listens)
 
 
 def test_whoever_waits_comes_before_the_one_that_has_just_written(tmp_path: Path) -> None:
