@@ -54,7 +54,10 @@ def is_on(account: Row, now: datetime) -> bool:
 
 def find_room(account: Row, *, now: datetime, limit: int) -> int:
     """How much may be taken on in this second, at most ``limit``."""
-    return min(limit, account["pace_per_s"] - _taken(account, now)) if is_on(account, now) else limit
+    if not is_on(account, now):
+        return limit
+    left: int = account["pace_per_s"] - _taken(account, now)
+    return max(min(limit, left), 0)  # a claim that saw no pace yet may have taken more than it allows
 
 
 def take(tx: Transaction, name: str, count: int) -> None:
