@@ -26,16 +26,10 @@ _PAUSE_S = (0.1, 0.6)
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A job the API has taken.
-
-    Attributes:
-        key: Its Idempotency-Key.
-        is_canceled: Whether we asked for its cancel, and were told that it was accepted.
-    """
+    """A job the API has taken, and the Idempotency-Key it was sent with."""
 
     job_id: str
     key: str
-    is_canceled: bool = False
 
 
 class Stopped(Exception):
@@ -117,7 +111,7 @@ class Load:
         answer = self._insist("/v1/jobs", body, {"Idempotency-Key": key})
         job_id = str(answer["id"])
         is_canceled = dice.random() < _CANCELED
-        self.acked[job_id] = Acked(job_id, key, is_canceled)
+        self.acked[job_id] = Acked(job_id, key)
         if number % 7 == 0 and self._insist("/v1/jobs", body, {"Idempotency-Key": key})["id"] != job_id:
             self.conflicts.append(key)
         if is_canceled:
