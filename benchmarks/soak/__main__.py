@@ -23,7 +23,7 @@ from benchmarks.soak.verdict import judge
 _PATIENCE_S = 900.0
 #: These wait for a person, or for a receiver's next try in minutes or hours; no job's end waits for them.
 _NOT_AWAITED = ("dead letters", "reviews", "deliveries")
-#: At most the share of the run that is judged may see kills: what is replaced cannot be seen to grow.
+#: Of the run, from its beginning: what is replaced could not be seen to grow in the half that is judged.
 _KILLED_SHARE = 0.45
 
 
