@@ -23,7 +23,8 @@ from jobs.core.events import Event
 from jobs.handlers import Handler, HandlerRegistry
 from jobs.ids import new_token
 from jobs.services.lease_keeper import LeaseKeeper
-from jobs.services.relay import BATCH, BELL_LEASE
+from jobs.services.relay import BATCH
+from jobs.services.relay_batches import BELL_LEASE
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter

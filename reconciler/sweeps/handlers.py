@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobs.services.handling import claim_due_runs
-from jobs.services.relay import BATCH, ring
+from jobs.services.relay import BATCH
+from jobs.services.relay_batches import ring
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts

@@ -16,7 +16,8 @@ from jobs.core.states import JobState
 from jobs.handlers import Handler
 from jobs.services.documents import job_document
 from jobs.services.handling import run_handler
-from jobs.services.relay import BATCH, BELL_LEASE, MAX_TRIES, relay, relay_batch, relay_counted
+from jobs.services.relay import BATCH, relay, relay_batch, relay_counted
+from jobs.services.relay_batches import BELL_LEASE, MAX_TRIES
 from jobs.storage.counters import lock_counter
 from jobs.storage.database import Database, Transaction
 from jobs.storage.handler_runs import claim_due
