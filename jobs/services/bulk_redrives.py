@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -49,6 +49,14 @@ class Begun:
 
     redrive: Document
     replayed: bool
+
+
+class _Fitting(NamedTuple):
+    """How many open letters fitted at an instant, and the newest of them."""
+
+    at: datetime
+    total: int
+    last: str | None
 
 
 class _KeyTaken(Exception):
@@ -112,11 +120,14 @@ def cancel_redrive(runtime: Runtime, principal: Principal, redrive_id: str) -> D
 
 def _begin(runtime: Runtime, principal: Principal, body: NewRedrive, key: str | None) -> Begun:
     print_ = text.fingerprint({"filters": _filters(body.wanted), "rate": body.rate_per_s})
+    fleet = sees_fleet(principal)
+    with runtime.database.read() as tx:  # a million letters take a second, and no writer may wait for so long
+        fitting = _Fitting(tx.now, *redrives.count_letters(tx, body.wanted, tenant=principal.tenant, with_fleet=fleet))
     with runtime.database.write() as tx:
         earlier = redrives.find_by_key(tx, principal.tenant, key) if key is not None else None
         if earlier is not None:
             return _replay(earlier, print_)
-        row = _new_row(tx, principal, body, key, print_)
+        row = _new_row(principal, body, fitting) | {"idempotency_key": key, "fingerprint": print_}
         if not redrives.insert_redrive(tx, row):
             raise _KeyTaken
         return Begun(redrive_document(_get(tx, principal, row["id"])), replayed=False)
@@ -132,24 +143,21 @@ def _replay(earlier: Row, print_: str) -> Begun:
     return Begun(redrive_document(earlier), replayed=True)
 
 
-def _new_row(tx: Transaction, principal: Principal, body: NewRedrive, key: str | None, print_: str) -> dict[str, Any]:
-    fleet = sees_fleet(principal)
-    total, last = redrives.count_letters(tx, body.wanted, tenant=principal.tenant, with_fleet=fleet)
-    work = {"state": "running", "next_at": tx.now} if total else {"state": "done", "finished_at": tx.now}
+def _new_row(principal: Principal, body: NewRedrive, fitting: _Fitting) -> dict[str, Any]:
+    at, total = fitting.at, fitting.total
+    work = {"state": "running", "next_at": at} if total else {"state": "done", "finished_at": at}
     return {
-        "id": new_id("rd", at=tx.now),
+        "id": new_id("rd", at=at),
         "tenant": principal.tenant,
-        "with_fleet": fleet,
+        "with_fleet": sees_fleet(principal),
         "asked_by": principal.key_id,
-        "idempotency_key": key,
-        "fingerprint": print_,
         "filters": _filters(body.wanted),
         "rate_per_s": body.rate_per_s,
-        "last_letter": last,
+        "last_letter": fitting.last,
         "total": total,
         **dict.fromkeys(("redriven", "noop", "failed", "starts"), 0),
         "reasons": {},
-        "created_at": tx.now,
+        "created_at": at,
         **work,
     }
 

@@ -18,6 +18,7 @@ from jobs.services.dead_letters import LetterFilter, discard, redrive
 from jobs.services.keys import Principal, Role
 from jobs.services.redriving import BATCH, LEASE, MAX_STARTS, advance
 from jobs.services.runtime import Runtime
+from jobs.storage import redrives
 from jobs.storage.database import Database, Transaction
 from jobs.storage.dead_letters import dead_letter
 from jobs.storage.schema import dead_letters
@@ -297,6 +298,24 @@ def test_a_canceled_redrive_stops_where_it_is(
     assert acts.refs == ["r0"]
     with pytest.raises(Conflict):
         cancel_redrive(runtime, OPERATOR, begun["id"])
+
+
+def test_no_writer_waits_while_letters_are_counted(
+    runtime: Runtime, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has one, and among many letters the count takes longer than the others have patience."""
+    letters(database, 1)
+    count, writers = redrives.count_letters, []
+
+    def count_and_look(*args: Any, **named: Any) -> tuple[int, str | None]:
+        writers.append(database.find_writer())
+        return count(*args, **named)
+
+    monkeypatch.setattr(redrives, "count_letters", count_and_look)
+
+    begin_redrive(runtime, OPERATOR, FAST, key=None)
+
+    assert writers == [None]
 
 
 def test_one_key_is_one_redrive(runtime: Runtime, database: Database) -> None:
