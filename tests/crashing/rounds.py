@@ -32,7 +32,7 @@ _KILL_EVERY_S = (2.0, 5.0)
 _TROUBLE_EVERY_S = (4.0, 10.0)
 _WARM_UP_S = 6.0
 #: A round in which nobody dies any more has gone wrong.
-_ROUND_AT_MOST_S = 600.0
+_DEATH_AT_MOST_S = 15.0
 #: Everything is home by then, however many leases had to end one after another.
 SETTLES_WITHIN_S = 300.0
 _QUIET_S = 3.0
@@ -76,19 +76,20 @@ class Round:
         began_s = time.monotonic()
         surroundings = threading.Thread(target=self._trouble, args=(wanted,), name="trouble")
         surroundings.start()
-        self._shoot(wanted, until_s=began_s + _ROUND_AT_MOST_S)
+        self._shoot(wanted, within_s=60 + wanted * _DEATH_AT_MOST_S)
         surroundings.join()
         paused_at = time.time()
         self.load.pause()
         return self._audit(began_s, paused_at)
 
-    def _shoot(self, wanted: int, *, until_s: float) -> None:
+    def _shoot(self, wanted: int, *, within_s: float) -> None:
+        until_s = time.monotonic() + within_s
         next_shot_s = time.monotonic() + _WARM_UP_S
         next_kill_s = next_shot_s
         while self.deaths < wanted and not self.load.faults:
             now_s = time.monotonic()
             if now_s > until_s:
-                raise AssertionError(f"only {self.deaths} of {wanted} processes died within {_ROUND_AT_MOST_S:g} s")
+                raise AssertionError(f"only {self.deaths} of {wanted} processes died within {within_s:g} s")
             for arming, struck in self.sniper.look():
                 self._count(arming, struck)
                 next_shot_s = now_s + self.rng.uniform(*_BREATH_S)
