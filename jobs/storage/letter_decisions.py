@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from jobs.core.errors import NotFound
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import is_open
+from jobs.storage.jobs import lock_jobs
 from jobs.storage.listing import owned_by
 from jobs.storage.schema import dead_letters
 
@@ -23,7 +24,7 @@ def get_letter(
         letter_id: ``dl_…``.
         tenant: Whose letters.
         with_fleet: Also letters that belong to no tenant.
-        locked: Hold the row until the transaction ends: rivals wait, and then see what was decided.
+        locked: Hold the row, and its job's, until the transaction ends: rivals wait, and then see what was decided.
 
     Raises:
         NotFound: There is none, or it is not this tenant's.
@@ -31,7 +32,16 @@ def get_letter(
     columns = dead_letters.c
     ours = owned_by(columns.tenant, tenant, with_fleet)
     statement = sa.select(dead_letters).where(columns.id == letter_id, ours)
-    row = tx.row(statement.with_for_update() if locked else statement)
+    row = _only(tx, statement, letter_id)
+    if not locked:
+        return row
+    if row["job_id"] is not None:
+        lock_jobs(tx, [row["job_id"]])  # before its letters: whoever writes one of them holds the job
+    return _only(tx, statement.with_for_update(), letter_id)
+
+
+def _only(tx: Transaction, statement: sa.Select[Any], letter_id: str) -> dict[str, Any]:
+    row = tx.row(statement)
     if row is None:
         raise NotFound(f"there is no dead letter {letter_id!r}")
     return row

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from jobs.services.keys import Principal, Role
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database, Transaction
 from jobs.storage.dead_letters import dead_letter
-from jobs.storage.jobs import get_job, update_bookkeeping
+from jobs.storage.jobs import get_job, lock_job, update_bookkeeping
 from jobs.storage.schema import handler_runs, outbox
 from tests.factories import TENANT, T, new_job, seen
 from tests.fakes.broker import RecordingBroker
@@ -53,6 +53,22 @@ def a_dead_submit(database: Database, **columns: Any) -> tuple[str, str]:
 def row_of(database: Database, job_id: str) -> Mapping[str, Any]:
     with database.read() as tx:
         return get_job(tx, job_id)
+
+
+def test_a_redrive_waits_for_its_job_before_it_holds_the_letter(runtime: Runtime, database: Database) -> None:
+    """Whoever reports a failure again holds the job, then writes the letter; PostgreSQL would kill one of the two."""
+    job_id, letter_id = a_dead_submit(database)
+    person = ThreadPoolExecutor(1)
+
+    with database.write() as tx:
+        lock_job(tx, job_id)
+        done = person.submit(redrive, runtime, OPERATOR, letter_id)
+        wait([done], timeout=0.3)
+        dead_letter(tx, "submit", job_id, reason="it failed again", attempts=9, tenant=TENANT, job_id=job_id)
+    person.shutdown()
+
+    assert done.result().why_not is None
+    assert done.result().letter["reason"] == "it failed again"
 
 
 def test_a_submit_is_due_again_as_if_for_the_first_time(
