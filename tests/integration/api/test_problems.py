@@ -110,7 +110,9 @@ def _raiser(error: Exception):  # type: ignore[no-untyped-def] # a view
         "/v1/events?type=%00*",
         "/v1/events?job=%00",
         "/v1/dead-letters?kind=%00",
+        "/v1/dead-letters?reason=%00&provider=%00&endpoint=%00",
         "/v1/dead-letters/%00",
+        "/v1/dead-letters/redrives/%00",
         "/v1/inbox?provider=%00",
         "/v1/inbox/%00",
     ],
@@ -122,6 +124,14 @@ def test_an_encoded_nul_in_a_url_finds_nothing_on_either_database(api: Api, path
     assert answer.status_code == 404 or answer.json["data"] == [], answer.text
 
 
-@pytest.mark.parametrize("path", ["/v1/jobs/%00/cancel", "/v1/dead-letters/%00/redrive", "/v1/inbox/%00/reprocess"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/jobs/%00/cancel",
+        "/v1/dead-letters/%00/redrive",
+        "/v1/dead-letters/redrives/%00/cancel",
+        "/v1/inbox/%00/reprocess",
+    ],
+)
 def test_nothing_can_be_done_to_what_an_encoded_nul_names(api: Api, path: str) -> None:
     assert api.post(path).status_code == 404
