@@ -12,6 +12,13 @@ from homing.up.ports import free_port
 _FAILS = 0.05
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A sender that was killed in the middle is no news."""
+
+
 class Receiver:
     """Counts deliveries by event id; one in twenty is answered 500, after it was counted.
 
@@ -22,8 +29,7 @@ class Receiver:
         self._rng = rng
         self._lock = threading.Lock()
         self._events: Counter[str] = Counter()
-        self._server = ThreadingHTTPServer(("127.0.0.1", free_port()), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", free_port()), self._handler())
         threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True).start()
 
     @property
