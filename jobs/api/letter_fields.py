@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 
 from jobs.api.fields import Body, Instant, ShortText
 from jobs.core.durations import parse_rate
-from jobs.services.bulk_redrives import DEFAULT_RATE_PER_S, MAX_RATE_PER_S, NewRedrive
+from jobs.services.bulk_redrives import DEFAULT_RATE_PER_S, MAX_RATE_PER_S, MIN_RATE_PER_S, NewRedrive
 from jobs.services.dead_letters import LetterFilter
 
 
@@ -20,8 +20,8 @@ def _rate(value: object) -> float:
 
 
 def _bounded(rate: float) -> float:
-    if not 0 < rate <= MAX_RATE_PER_S:
-        raise ValueError(f"must be above 0 and at most {MAX_RATE_PER_S:g}/s")
+    if not MIN_RATE_PER_S <= rate <= MAX_RATE_PER_S:
+        raise ValueError(f"must be between 1/d and {MAX_RATE_PER_S:g}/s")
     return rate
 
 

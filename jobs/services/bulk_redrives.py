@@ -29,7 +29,7 @@ from jobs.storage.letter_filter import LetterFilter
 from jobs.telemetry import span
 
 DEFAULT_RATE_PER_S = 10.0
-MAX_RATE_PER_S = 100.0
+MIN_RATE_PER_S, MAX_RATE_PER_S = 1 / 86_400, 100.0
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 _log = structlog.get_logger(__name__)
