@@ -76,7 +76,7 @@ class Came(StrEnum):
     HANDED_OVER = "handed_over"  # this process is asked to end
 
 
-class _Pace:
+class _Readings:
     """How many readings there are in this process, and what that means for each."""
 
     def __init__(self) -> None:
@@ -100,12 +100,12 @@ class _Pace:
             self._count -= 1
 
 
-_pace = _Pace()
+_readings = _Readings()
 
 
 def hand_over() -> None:
     """Before the end of this process: every reading is given back within a moment, for another process to go on."""
-    _pace.stopping.set()
+    _readings.stopping.set()
 
 
 def read_output(runtime: Runtime, job_id: str, lease_token: str | None = None) -> Came:
@@ -123,7 +123,7 @@ def read_output(runtime: Runtime, job_id: str, lease_token: str | None = None) -
         reader = _begin(runtime, job_id, lease_token)
         if reader is None:
             return Came.NOTHING
-        with _pace:
+        with _readings:
             came = reader.listen()
         announce(runtime.redis)
         OUTPUT_READS.labels(reader.stream["provider"], str(came)).inc()
@@ -190,7 +190,7 @@ class _Reader:
         pump.start()
         try:
             while True:
-                batch = pump.take(idle_s=_IDLE_S, collect_s=_pace.collect_s, most_chars=COLLECT_CHARS)
+                batch = pump.take(idle_s=_IDLE_S, collect_s=_readings.collect_s, most_chars=COLLECT_CHARS)
                 came = self._take(batch)
                 if came is not None:
                     return came
@@ -209,7 +209,7 @@ class _Reader:
         if came is None and batch.end is not None:
             end = batch.end
             return self._write(lambda tx: self._finish(tx, end))
-        if came is None and _pace.stopping.is_set():
+        if came is None and _readings.stopping.is_set():
             return self._write(self._hand_over)
         return came
 

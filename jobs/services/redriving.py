@@ -59,16 +59,16 @@ def advance(runtime: Runtime, limit: int = BATCH, *, premise: Premise = always) 
         row = redrives.claim(tx, until=tx.now + LEASE)
         if row is None or _is_given_up(tx, row):
             return 0
-        pace = _Pace(row, tx.now)
+        allowance = _Allowance(row, tx.now)
     try:
-        return _work_off(runtime, row, pace, limit)
+        return _work_off(runtime, row, allowance, limit)
     except Stale:
         _log.info("redrive passed on, or was ended", redrive=row["id"])
         return 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Pace:
+class _Allowance:
     """When the rate allows what: a late sweep makes a little good at once, and no more."""
 
     row: Row
@@ -79,16 +79,16 @@ class _Pace:
         due_at: datetime = self.row["next_at"]
         return max(due_at, self.now - _BURST)
 
-    def allowed(self, limit: int) -> int:
+    def letters(self, limit: int) -> int:
         return min(limit, 1 + int((self.now - self.since).total_seconds() * self.row["rate_per_s"]))
 
-    def after(self, count: int) -> datetime:
+    def next_at(self, count: int) -> datetime:
         return self.since + timedelta(seconds=count / self.row["rate_per_s"])
 
 
-def _work_off(runtime: Runtime, row: Row, pace: _Pace, limit: int) -> int:
+def _work_off(runtime: Runtime, row: Row, allowance: _Allowance, limit: int) -> int:
     wanted, count = filter_of(row["filters"]), 0
-    for _ in range(pace.allowed(limit)):
+    for _ in range(allowance.letters(limit)):
         with runtime.database.read() as tx:
             letter_id = redrives.find_next_letter(tx, row, wanted) if row["last_letter"] else None
         if letter_id is None:
@@ -97,7 +97,7 @@ def _work_off(runtime: Runtime, row: Row, pace: _Pace, limit: int) -> int:
         row = _redrive_next(runtime, row, letter_id)
         count += 1
     with runtime.database.write() as tx:
-        released = {"lease_token": None, "lease_until": None, "starts": 0, "next_at": pace.after(count)}
+        released = {"lease_token": None, "lease_until": None, "starts": 0, "next_at": allowance.next_at(count)}
         redrives.update_held(tx, row, released)
     return count
 

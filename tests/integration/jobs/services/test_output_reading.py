@@ -410,7 +410,7 @@ def test_a_resubmit_begins_another_text_and_its_run_is_listened_to(
 def test_a_process_that_ends_hands_its_readings_over(
     runtime: Runtime, provider: SpeakingProvider, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_reading, "_pace", output_reading._Pace())
+    monkeypatch.setattr(output_reading, "_readings", output_reading._Readings())
     with listening(runtime, job_id) as result:
         provider.say("The ")
         heard(runtime, job_id, "The ")
@@ -454,12 +454,12 @@ def test_a_database_that_was_busy_costs_no_piece(
 
 
 def test_the_more_streams_a_process_reads_the_larger_their_batches() -> None:
-    pace = output_reading._Pace()
+    readings = output_reading._Readings()
 
     for _ in range(100):
-        pace.__enter__()
+        readings.__enter__()
 
-    assert pace.collect_s == pytest.approx(2.0)
+    assert readings.collect_s == pytest.approx(2.0)
 
 
 def test_no_row_of_a_stream_can_say_two_things(runtime: Runtime, job_id: str) -> None:
