@@ -77,7 +77,8 @@ def _verdict(entries: Sequence[Entry], databases: Sequence[str]) -> Iterator[str
     rows += [("dead letters redriven (below)", *(_redriven(entries, database) for database in databases))]
     yield from _table(("", *databases), rows)
     yield (
-        "\nFound 0 of each, after every round: " + ", ".join(CHECKS) + ".\n\n"
+        "\nA job that was canceled before anything was sent has no run; every other job has one.\n\n"
+        "Found 0 of each, after every round: " + ", ".join(CHECKS) + ".\n\n"
         "Work whose start never comes to its end three times becomes a dead letter, because it may be what kills its"
         " worker. Here it was the harness; it redrives such letters as a person would, and what they held must come"
         " home like the rest.\n"

@@ -28,7 +28,7 @@ from tests.crashing.stage import Stage
 _LOOK_EVERY_S = 0.05
 #: Between two deaths: who dies all the time gets nothing done, and reaches no point.
 _BREATH_S = (0.2, 0.8)
-_KILL_EVERY_S = (2.0, 5.0)
+_KILL_EVERY_S = (3.0, 7.0)
 _TROUBLE_EVERY_S = (4.0, 10.0)
 _WARM_UP_S = 6.0
 #: A round in which nobody dies any more has gone wrong.
