@@ -7,6 +7,7 @@ open no claim finds room, what was claimed before is given back, and what fails 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ from jobs.core.breaker import observe as decide
 from jobs.core.errors import JobsError
 from jobs.core.events import EventType
 from jobs.core.text import clean
-from jobs.net.http import NotSent
+from jobs.net.http import NoAnswer, NotSent
 from jobs.providers.answers import AWAY, DECLINED
 from jobs.providers.port import AlreadyFinished, Gone, KeyReused, Refused
 from jobs.services import pacing
@@ -35,6 +36,8 @@ _PROBE_LEASE = timedelta(seconds=30)
 #: What a probe is made of, the cheapest first: a read asks nothing of a provider that is barely back.
 _PROBES = ("poll", "cancel", "submit")
 _MAX_REASON_CHARS = 300
+#: As :func:`jobs.providers.answers.describe` begins, and as the HTTP library names an address.
+_ANSWERED, _IN_URL = re.compile(r"[a-z ]{1,40}: HTTP [0-9]{3}"), re.compile(r" with url: \S+")
 #: Errors that only a provider which is there can cause.
 _ANSWERS = (Gone, AlreadyFinished, Refused, KeyReused)
 _log = structlog.get_logger(__name__)
@@ -52,6 +55,18 @@ def seen_of(answer: object) -> Seen:
     if answer.retry_after is not None or answer.slug == DECLINED:
         return Seen.ANSWERED
     return Seen.AWAY if answer.slug == AWAY or isinstance(answer, NotSent) else Seen.FAILED
+
+
+def reason_of(answer: object) -> str:
+    """What a call came to, in words that tell nothing of what it was about.
+
+    Whoever may use the account reads them, and the call was somebody's: a body may quote its input, a URL its run.
+    """
+    words = clean(str(answer))
+    if isinstance(answer, NotSent | NoAnswer):
+        return _IN_URL.sub("", words)[:_MAX_REASON_CHARS]
+    known = _ANSWERED.match(words)
+    return known[0] if known else "no usable answer"
 
 
 def observe(
@@ -76,7 +91,7 @@ def observe(
     after = decide(before, seen, ref=ref, now=tx.now, rng=runtime.rng)
     event_ids = []
     if after != before:
-        reason = clean(str(answer))[:_MAX_REASON_CHARS] if after.opened_at and not before.opened_at else None
+        reason = reason_of(answer) if after.opened_at and not before.opened_at else None
         _write(tx, entry.name, after, **({"outage_reason": reason} if reason or not after.opened_at else {}))
         event_ids = _tell(tx, entry, before, after, reason=reason)
     return after.opened_at is not None and seen is not Seen.ANSWERED, event_ids

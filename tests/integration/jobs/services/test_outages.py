@@ -12,9 +12,10 @@ import pytest
 
 from jobs.clock import FakeClock
 from jobs.core.breaker import FAILED_IN_A_ROW, PROBE_CAP
-from jobs.core.errors import Transient, UnknownOutcome
+from jobs.core.errors import Transient
 from jobs.core.policy import Policy
 from jobs.ids import new_id
+from jobs.net.http import NoAnswer
 from jobs.providers.answers import AWAY, DECLINED
 from jobs.services import outages, pacing
 from jobs.services.canceling import request_cancel
@@ -139,7 +140,7 @@ def test_answers_that_say_no_are_no_outage(stage: Stage) -> None:
 
 def test_time_outs_of_several_jobs_are(stage: Stage) -> None:
     jobs = [stage.new_job() for _ in range(FAILED_IN_A_ROW)]
-    stage.provider.always("submit", raises(UnknownOutcome("no answer came: timed out")))
+    stage.provider.always("submit", raises(NoAnswer("no answer came: timed out")))
 
     for job_id in jobs:
         stage.submit(job_id)

@@ -11,7 +11,7 @@ from jobs.core.errors import Transient, UnknownOutcome
 from jobs.net.http import NoAnswer, NotSent
 from jobs.providers.answers import AWAY, DECLINED
 from jobs.providers.port import AlreadyFinished, Gone, KeyReused, Refused, Report
-from jobs.services.outages import seen_of
+from jobs.services.outages import reason_of, seen_of
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,22 @@ from jobs.services.outages import seen_of
 def test_an_answer_is_an_answer_whatever_it_says(answer: object, seen: Seen) -> None:
     """F25, F26, F27"""
     assert seen_of(answer) is seen
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Transient('answered: HTTP 500, {"error": "cannot draw a heron"}'), "answered: HTTP 500"),
+        (UnknownOutcome("answered: HTTP 502, no body", slug=AWAY), "answered: HTTP 502"),
+        (Transient("asked about run p-1, answered about p-2"), "no usable answer"),
+        (NoAnswer("no answer came: timed out"), "no answer came: timed out"),
+        (
+            NotSent("nothing was sent: Pool(host='renders'): retries exceeded with url: /jobs/p-1?a=b (refused)"),
+            "nothing was sent: Pool(host='renders'): retries exceeded (refused)",
+        ),
+    ],
+    ids=str,
+)
+def test_the_reason_of_an_outage_tells_nothing_of_whose_call_it_was(answer: object, reason: str) -> None:
+    """All tenants of an account read it; a provider's fault may quote the input of one of them."""
+    assert reason_of(answer) == reason
