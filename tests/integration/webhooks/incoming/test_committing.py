@@ -265,6 +265,7 @@ def test_a_repeat_of_a_row_a_worker_holds_waits_for_nobody(postgres_url: str, cl
     database = Database.connect(postgres_url, clock=clock)
     world = a_world(database, clock)
     world.deliver(says("succeeded"))
+    world.intake.committer.stop()
     world.intake.committer._reset()  # as another process, which has not seen it
     stopwatch = SystemClock()
 

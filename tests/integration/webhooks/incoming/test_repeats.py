@@ -33,6 +33,7 @@ def test_the_same_id_with_another_word_is_a_conflict_that_is_kept_and_not_applie
     job_id, _ = world.submitted_job()
     first = world.deliver(says("succeeded"))
     if not is_remembered:
+        world.intake.committer.stop()
         world.intake.committer._reset()
 
     second = world.deliver(says("failed"))
