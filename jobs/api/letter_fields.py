@@ -61,7 +61,8 @@ class LetterFields(BaseModel):
 class RedriveBody(Body, LetterFields):
     """Which open dead letters to redrive, and how many a second. Without a filter: all."""
 
-    rate: RedriveRate = DEFAULT_RATE_PER_S
+    # A default of the field would be shown as the number it is inside.
+    rate: Annotated[RedriveRate, Field(default_factory=lambda: DEFAULT_RATE_PER_S)]
 
     def to_redrive(self) -> NewRedrive:
         """The same, as the service takes it."""

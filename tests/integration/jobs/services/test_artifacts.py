@@ -25,7 +25,7 @@ from jobs.core.states import JobState
 from jobs.net.guard import Guard
 from jobs.net.http import Bounds
 from jobs.services import fetching
-from jobs.services.artifacts import Came, claim_due, fetch_artifact
+from jobs.services.artifacts import LEASE, Came, claim_due, fetch_artifact
 from jobs.services.canceling import request_cancel
 from jobs.services.redrivers import REDRIVERS
 from jobs.storage.artifacts import take_artifact
@@ -446,10 +446,10 @@ def test_a_provider_that_left_the_configuration_costs_a_file_no_start(
 def test_a_fetch_that_kills_its_worker_each_time_is_given_up(scene: Scene, serve: Callable[..., RawServer]) -> None:
     job_id = scene.succeed(Link(f"{serve(file()).url}/a.png"))
     (row,) = scene.files(job_id)
-    for _ in range(5):
+    for start in range(3):
         with scene.stage.database.write() as tx:
-            assert take_artifact(tx, row["id"], held=None, until=tx.now + timedelta(seconds=60)) is not None
-        scene.stage.clock.advance(timedelta(seconds=61))
+            assert take_artifact(tx, row["id"], held=None, until=tx.now + LEASE) is not None
+        scene.stage.clock.advance(LEASE * 2**start)  # each start that never ends waits longer
 
     assert scene.work(1) == [Came.REJECTED]
     assert "never came to its end" in scene.files(job_id)[0]["reason"]
