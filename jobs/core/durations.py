@@ -83,10 +83,10 @@ def parse_rate(value: object) -> float:
     match = _RATE.fullmatch(_short_text(value) or "")
     if match is None or not Decimal(match[1]):
         raise ValueError(f"{_quoted(value)} is not a rate; write a number above 0 per s, m, h or d, like 10/s")
-    per_second = Decimal(match[1]) * _UNITS_US["s"] / _UNITS_US[match[2]]
-    if per_second * _UNITS_US["d"] < _UNITS_US["s"]:
+    number, unit_us = Decimal(match[1]), _UNITS_US[match[2]]
+    if number * _UNITS_US["d"] < unit_us:  # nothing divided: 1/d is no decimal
         raise ValueError(f"{_quoted(value)} is less than 1/d; to stop a provider, pause it")
-    return float(per_second)
+    return float(number * _UNITS_US["s"] / unit_us)
 
 
 def format_duration(value: timedelta) -> str:

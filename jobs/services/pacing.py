@@ -23,8 +23,9 @@ LATE = timedelta(seconds=10)
 #: A pile is gone by then: it takes 20 s and what the ticks' rhythm costs. What is late even so came meanwhile: the pace
 #: is doubled, else work that comes as fast as it goes would be late for ever.
 SPAN = timedelta(seconds=30)
-#: Counting ends here; at a pace of a thousand a second, others bound the work.
-MOST_COUNTED = 20_000
+#: Counting ends here; at a pace of a thousand a second, others bound the work. So does doubling, which goes on for as
+#: long as anything is late: a backlog behind an account's concurrency may be that for days.
+MOST_COUNTED = MOST_PER_S = 20_000
 
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +36,7 @@ def begin(tx: Transaction, name: str) -> Row:
     if is_on(account, tx.now):
         return account
     piled_up = count_due(tx, name, most=MOST_COUNTED)
-    per_s = max(int(piled_up * SHARE), LEAST_PER_S, 2 * _pace_before(account, tx.now))
+    per_s = min(max(int(piled_up * SHARE), LEAST_PER_S, 2 * _pace_before(account, tx.now)), MOST_PER_S)
     pace = {"pace_per_s": per_s, "pace_until": tx.now + SPAN}
     update_account(tx, name, **pace)
     _log.info("paced", provider=name, due=piled_up, per_s=per_s)

@@ -91,6 +91,7 @@ def test_what_cannot_be_meant_is_refused(api: Api, body: dict[str, Any], field: 
 
 def test_a_bare_number_is_one_rate_per_second(api: Api) -> None:
     assert api.post(REDRIVE, {"rate": 5}).json["rate"] == "5/s"
+    assert api.post(REDRIVE, {"rate": "1/d"}).status_code == 202
     assert api.post(REDRIVE, {}).json["rate"] == "10/s"
 
 

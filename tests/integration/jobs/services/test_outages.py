@@ -364,6 +364,17 @@ def test_work_that_comes_faster_than_the_pace_is_not_late_for_ever(
     assert left < 6
 
 
+def test_a_backlog_of_hours_does_not_outgrow_its_column(stage: Stage) -> None:
+    """A pace doubles for as long as anything is late, which behind a small concurrency is nobody's fault."""
+    pile_up(stage, 40)
+
+    for _ in range(80):
+        stage.clock.advance(pacing.SPAN)
+        assert len(claim_due(stage.runtime, "poll", 2)) == 2
+
+    assert account(stage)["pace_per_s"] <= pacing.MOST_PER_S
+
+
 def test_what_is_due_in_time_has_no_pace(stage: Stage) -> None:
     pile_up(stage, 150)
     stage.clock.advance(SECOND)

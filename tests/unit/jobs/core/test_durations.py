@@ -99,6 +99,10 @@ def test_a_rate_is_read_per_second(text: str, rate: float) -> None:
     assert parse_rate(text) == rate
 
 
+def test_the_slowest_rate_is_one_a_day_itself() -> None:
+    assert parse_rate("1/d") == 1 / 86_400
+
+
 @pytest.mark.parametrize("text", ["", "10", "10/ms", "0/s", "-1/s", "/s", 10, None])
 def test_any_other_rate_is_refused_with_what_to_write(text: object) -> None:
     with pytest.raises(ValueError, match="like 10/s"):
