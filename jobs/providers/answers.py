@@ -28,6 +28,9 @@ LONGEST_RETRY_AFTER = timedelta(hours=1)
 _MAX_ID_CHARS = 255
 _MAX_WORD_CHARS = 100
 _MAX_MESSAGE_CHARS = 2000
+#: No run costs as much. Costs are added up, and what two numbers near a float's end come to is none any more: on
+#: PostgreSQL nothing that follows could be written.
+_MAX_COST = 1e12
 
 #: Slugs of faults, beside their class: nobody but a gateway answered; the provider itself did, and said no.
 AWAY, DECLINED = "away", "declined"
@@ -184,9 +187,9 @@ def progress_of(value: object) -> Progress | None:
 
 
 def cost_of(value: object) -> float | None:
-    """An amount of money from 0, or nothing usable."""
+    """An amount of money from 0 to what a run may cost, or nothing usable."""
     cost = number_of(value)
-    return cost if cost is not None and cost >= 0 else None
+    return cost if cost is not None and 0 <= cost <= _MAX_COST else None
 
 
 def error_of(value: object) -> JobError | None:

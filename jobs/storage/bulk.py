@@ -33,10 +33,15 @@ _TYPES: tuple[tuple[type[Any], str, _Convert | None], ...] = (
 )
 
 
+def _document(stored: str | bytes | float) -> Any:
+    """SQLite makes a number of a JSON text that is nothing but one, for it takes the column's type for numeric."""
+    return json.loads(stored) if isinstance(stored, str | bytes) else stored
+
+
 # What the drivers return otherwise than we want it; psycopg reads JSON by itself.
 _FROM_SQLITE: tuple[tuple[type[Any], _Convert], ...] = (
     (Instant, from_microseconds),
-    (sa.JSON, json.loads),
+    (sa.JSON, _document),
     (sa.Boolean, bool),
 )
 _FROM_POSTGRESQL: tuple[tuple[type[Any], _Convert], ...] = ((Instant, from_microseconds),)

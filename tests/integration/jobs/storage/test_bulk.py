@@ -62,6 +62,19 @@ def test_what_is_selected_is_what_sqlalchemy_reads(database: Database) -> None:
     assert found == [read["job_1"], read["job_3"]]
 
 
+@pytest.mark.parametrize("output", [0, -3, 0.93, 1e300, True, "7", "", [], "null", 2**53])
+def test_a_document_may_be_a_bare_value(database: Database, output: Any) -> None:
+    """A prediction's whole output may be a number, which SQLite stores as one and not as text."""
+    with database.write() as tx:
+        insert_rows(tx, jobs, [job_row(tx, "job_1", output=output)])
+
+        (found,) = select_rows(tx, tuple(jobs.c), jobs.c.id, ["job_1"])
+
+        assert found == as_core_reads(tx)["job_1"]
+    assert found["output"] == output
+    assert type(found["output"]) is type(output)
+
+
 def test_nothing_asked_for_is_nothing_found(database: Database) -> None:
     with database.read() as tx:
         assert select_rows(tx, tuple(jobs.c), jobs.c.id, []) == []

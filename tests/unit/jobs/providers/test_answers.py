@@ -215,7 +215,7 @@ def test_links_without_a_url_are_left_out() -> None:
     assert answers.links_of({"url": "https://x"}) == ()
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), 10**400, -1, True, "1", None])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 10**400, 1e308, -1, True, "1", None])
 def test_a_cost_is_a_finite_amount_or_nothing(value: object) -> None:
     assert answers.cost_of(value) is None
 
