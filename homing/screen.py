@@ -86,8 +86,9 @@ def show_error(error: Exception, *, as_json: bool) -> None:
 
 
 def _lines(error: Exception) -> list[str]:
+    said = str(error)
     fields = error.fields if isinstance(error, JobsError) else ()
-    return [str(error), *(f"  {fault.field}: {fault.message}" for fault in fields)]
+    return [said, *(f"  {fault.field}: {fault.message}" for fault in fields if fault.message != said)]
 
 
 def _problem(error: Exception) -> Document:

@@ -88,7 +88,7 @@ def _headers(error: JobsError) -> dict[str, str]:
 def _of_validation(error: HTTPError) -> Response:
     """APIFlask found the body, the query or a header not valid: ``{location: {field: [messages]}}``."""
     fields = [
-        FieldFault("body" if name == "_schema" else name, message)
+        FieldFault("body" if name == "_schema" else name, message.removeprefix("Value error, "))  # pydantic's words
         for faults in error.detail.values()
         for name, messages in faults.items()
         for message in messages

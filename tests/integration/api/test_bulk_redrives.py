@@ -89,6 +89,12 @@ def test_what_cannot_be_meant_is_refused(api: Api, body: dict[str, Any], field: 
     assert [fault["field"] for fault in answer.json["errors"]] == [field]
 
 
+def test_a_refusal_is_in_our_words_alone(api: Api) -> None:
+    (fault,) = api.post(REDRIVE, {"rate": "fast"}).json["errors"]
+
+    assert fault["message"].startswith("'fast' is not a rate")
+
+
 def test_a_bare_number_is_one_rate_per_second(api: Api) -> None:
     assert api.post(REDRIVE, {"rate": 5}).json["rate"] == "5/s"
     assert api.post(REDRIVE, {"rate": "1/d"}).status_code == 202

@@ -98,6 +98,14 @@ def test_a_refusal_shows_the_servers_words_and_each_field(run: Run, api: FakeApi
     assert "expected: is not a duration" in ended.err
 
 
+def test_what_the_server_says_of_its_one_field_is_shown_once(run: Run, api: FakeApi) -> None:
+    words = "there is no provider 'sin'; did you mean 'sim'?"
+    problem = {"title": "Not found", "detail": words, "errors": [{"field": "provider", "message": words}]}
+    api.on("POST /v1/jobs", problem, 404)
+
+    assert run("submit", "sin").err.count(words) == 1
+
+
 def test_with_json_an_error_is_json_too(run: Run, api: FakeApi) -> None:
     ended = run("get", "job_nowhere", "--json")
 
