@@ -44,7 +44,7 @@ def _services(facts: Facts) -> Iterator[Finding]:
     if facts.redis is None:
         yield _wrong(
             f"Redis does not answer: {facts.redis_fault}",
-            "start it, or correct HOMING_REDIS_URL. No job is lost: webhooks are still stored, and the sweeps "
+            f"{_redis_remedy(facts)}. No job is lost: webhooks are still stored, and the sweeps "
             "bring everything home once it is back",
         )
     elif busy := {name: count for name, count in facts.redis.queues.items() if count >= LONG_QUEUE}:
@@ -58,6 +58,12 @@ def _writer(facts: Facts) -> Iterator[Finding]:
             f"process {pid} has held the database's write lock for {for_s:.0f} s: nobody else can write",
             f"let it go on (`kill -CONT {pid}`, if it was stopped), or end it (`kill -9 {pid}`): its work is taken up",
         )
+
+
+def _redis_remedy(facts: Facts) -> str:
+    if facts.processes is None:  # `homing up --embedded` takes its Redis with it when it stops
+        return "no fleet runs from this folder: start one with `homing up`, or start Redis, or correct HOMING_REDIS_URL"
+    return "start it, or correct HOMING_REDIS_URL"
 
 
 def _database_remedy(facts: Facts) -> str:

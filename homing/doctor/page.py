@@ -34,7 +34,7 @@ def _alive(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "Redis", "does not answer"
     else:
         waiting = in_words(facts.redis.queues) or "nothing waits"
-        yield "Redis", f"answers; queues: {waiting}; with workers: {facts.redis.unacked}"
+        yield "Redis", f"answers; queues: {waiting}; in workers' hands: {facts.redis.unacked}"
     yield "processes", _processes(facts.processes)
     if facts.database is not None:
         yield from _work(facts.database)
@@ -52,7 +52,7 @@ def _work(found: DatabaseFacts) -> Iterator[tuple[str, str]]:
 
 def _processes(processes: Mapping[str, bool] | None) -> str:
     if processes is None:
-        return "no fleet was started from this data dir"
+        return "no fleet runs from this data dir"
     return ", ".join(f"{name} {'up' if is_up else 'DOWN'}" for name, is_up in processes.items())
 
 

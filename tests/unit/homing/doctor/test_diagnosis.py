@@ -116,3 +116,9 @@ def test_a_provider_that_is_away_is_wrong_and_nothing_to_repair() -> None:
 
     assert finding.level is Level.WRONG
     assert finding.what == "a provider is away: renders for 90 s"
+
+
+def test_a_redis_that_went_with_its_fleet_is_brought_back_by_a_fleet() -> None:
+    (finding,) = diagnose(replace(WELL, redis=None, redis_fault="refused", processes=None))
+
+    assert "start one with `homing up`" in finding.remedy
