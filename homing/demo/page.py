@@ -42,8 +42,10 @@ def print_page(checks: Sequence[Check], figures: Figures, *, title: str) -> None
         table.add_row(mark, Text(check.claim), Text(str(check.wanted)), Text(str(check.found)))
     screen = console()
     screen.print(table)
+    rows = Table.grid(padding=(0, 2))
     for name, text in lines(figures):
-        screen.print(Text(f"  {name:<24}{text}"))
+        rows.add_row("", Text(f"{name:<22}", no_wrap=True), Text(text))  # what is too long goes on below itself
+    screen.print(rows)
 
 
 def lines(figures: Figures) -> Iterator[tuple[str, str]]:
