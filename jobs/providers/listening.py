@@ -58,7 +58,7 @@ class Listener:
             Transient: No usable answer, or the stream broke, fell silent or grew too large.
             Gone: There is no such stream, or its link leads where nothing of a provider's can be.
         """
-        headers = {} if after is None else {"Last-Event-ID": after}
+        headers = {} if after is None else {"Last-Event-ID": _in_utf8(after)}
         try:
             told = self.streams.listen(url, credential=self._credential(), headers=headers, allowed=self.allowed)
             with closing(told):
@@ -109,6 +109,14 @@ class Listener:
         if declined.answer.is_success:
             return Transient(answers.describe(declined.answer, "answered no stream"))
         return answers.read_fault(declined.answer, now=self.clock.now())
+
+
+def _in_utf8(place: str) -> str:
+    """A place as its header says it: in UTF-8, whose bytes the HTTP library takes as Latin-1.
+
+    Source: WHATWG HTML, "Server-sent events", the Last-Event-ID header.
+    """
+    return place.encode("utf-8", "replace").decode("latin-1")
 
 
 def _unstreamed(declined: Declined) -> answers.Body:

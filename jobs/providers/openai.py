@@ -150,8 +150,11 @@ class OpenAIProvider:
             event = object_of(message)
             if event.get("type") in _ENDS:
                 return
+            number = _number_of(event)
+            if after is not None and number is not None and int(number) <= int(after):
+                continue  # who was asked to go on and begins at the beginning repeats what is kept
             if event.get("type") == _TEXT and (text := text_of(event.get("delta"))):
-                yield OutputDelta(text, _number_of(event))
+                yield OutputDelta(text, number)
         raise Transient(BROKE_OFF)
 
     def _place(self, address: str) -> tuple[Kind, str]:

@@ -59,6 +59,21 @@ def test_the_text_may_stand_in_json_and_the_end_too() -> None:
     assert list(told(stream, said)) == ["a"]
 
 
+def test_a_place_goes_back_to_its_provider_in_utf_8() -> None:
+    """An id may be any text, and a header's usual encoding has no pigeons."""
+    said = b"id: \xe9\xb3\xa9-1\ndata: one\n\ndata: [DONE]\n\n"
+    with raw_server() as server, closing(HttpClient()) as client:
+        server._scripts = (server.reads_then(lambda to: to.sendall(OPEN + said)),)
+        stream = {"call": "GET /runs/${job.provider_job_id}/text", "end": "[DONE]", "resume": True}
+        adapter: Any = build_adapter(read(stream, server.url)[0], client, FakeClock())
+
+        (piece,) = adapter.follow_output("r-1")
+        list(adapter.follow_output("r-1", after=piece.place))
+
+    assert piece.place == "鳩-1"
+    assert "Last-Event-ID: 鳩-1".encode() in server.requests[-1]
+
+
 def test_messages_of_other_names_bring_no_text() -> None:
     stream = {"event": "token", "end": ["end", "stopped"]}
     said = b"event: log\ndata: hm\n\nevent: token\ndata: a\n\ndata: b\n\nevent: stopped\ndata: {}\n\n"
