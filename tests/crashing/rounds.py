@@ -33,6 +33,8 @@ _TROUBLE_EVERY_S = (4.0, 10.0)
 _WARM_UP_S = 6.0
 #: A round in which nobody dies any more has gone wrong.
 _DEATH_AT_MOST_S = 15.0
+#: A fleet under fire takes about one job for each of its deaths; far less is no load.
+_DEATHS_PER_JOB = 5
 #: Everything is home by then, however many leases had to end one after another.
 SETTLES_WITHIN_S = 300.0
 _QUIET_S = 3.0
@@ -73,13 +75,14 @@ class Round:
         """Until so many processes have died; then everything must come home."""
         self.journal.write("round", database=self.stage.kind)
         self.load.resume()
-        began_s = time.monotonic()
+        began_s, taken_before = time.monotonic(), len(self.load.acked)
         surroundings = threading.Thread(target=self._trouble, args=(wanted,), name="trouble")
         surroundings.start()
         self._shoot(wanted, within_s=60 + wanted * _DEATH_AT_MOST_S)
         surroundings.join()
         paused_at = time.time()
         self.load.pause()
+        must_have_worked(deaths=self.deaths, taken=len(self.load.acked) - taken_before)
         return self._audit(began_s, paused_at)
 
     def _shoot(self, wanted: int, *, within_s: float) -> None:
@@ -155,6 +158,16 @@ class Round:
             **_figures(evidence),
         )
         return evidence, violations
+
+
+def must_have_worked(*, deaths: int, taken: int) -> None:
+    """Deaths in a fleet that has nothing to do prove nothing.
+
+    Raises:
+        AssertionError: Far fewer jobs were taken than processes died.
+    """
+    if taken < deaths // _DEATHS_PER_JOB:
+        raise AssertionError(f"{deaths} processes died while only {taken} jobs were taken: the load itself has stopped")
 
 
 def settle(stage: Stage) -> list[str]:
