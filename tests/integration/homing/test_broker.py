@@ -11,10 +11,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from structlog.testing import capture_logs
 
 from homing.broker import CeleryBroker
@@ -225,12 +227,20 @@ def test_a_redis_behind_a_socket_file_is_spoken_to_alike_by_both(tmp_path: Path)
     )
     url = f"unix://{path}?db=3"
     try:
-        wait_until(path.exists, within_s=10, what="the socket")
-        broker = CeleryBroker(url)
-        assert broker.publish(POLL, "job_1")
         with connect(url) as client:
+            wait_until(partial(_answers, client), within_s=10, what="the server behind the socket")
+            broker = CeleryBroker(url)
+            assert broker.publish(POLL, "job_1")
             assert client.llen(f"{KEY_PREFIX}poll") == 1
         broker.close()
     finally:
         server.kill()
         server.wait()
+
+
+def _answers(client: redis.Redis) -> bool:
+    """The file is there before anyone listens at it."""
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
