@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 import psutil
 
+from homing.demo.killing import kill
+from tests.crashing.services import WiredPostgres
 from tests.crashing.stage import PROCESSES, Stage
 from tests.crashing.wire import Mode, Wire
 
@@ -39,18 +40,6 @@ def _kill_one(name: str, *, main: bool) -> Callable[[Stage, Random], int]:
         return int(bool(chosen) and kill(rng.choice(chosen)))
 
     return cause
-
-
-def kill(pid: int) -> bool:
-    """Kills a process of a fleet by its number; False where that is somebody else's by now."""
-    try:
-        process = psutil.Process(pid)
-        if not {"granian", "celery"} & {Path(word).name for word in process.cmdline()}:
-            return False
-        process.kill()
-    except psutil.Error:
-        return False
-    return True
 
 
 def _restart_redis(stage: Stage, rng: Random) -> int:
@@ -113,20 +102,15 @@ def _disturb(wire: Wire, mode: Mode, rng: Random, *, cut: bool) -> None:
     wire.heal(cut=cut)
 
 
-def _kill_postgres(stage: Stage, rng: Random) -> int:
-    assert stage.postgres is not None
-    stage.postgres.kill()
-    time.sleep(rng.uniform(0, 1))
-    stage.postgres.start()
-    return 1
+def _restart_postgres(end: Callable[[WiredPostgres], None]) -> Callable[[Stage, Random], int]:
+    def cause(stage: Stage, rng: Random) -> int:
+        assert stage.postgres is not None
+        end(stage.postgres)
+        time.sleep(rng.uniform(0, 1))
+        stage.postgres.start()
+        return 1
 
-
-def _quit_postgres(stage: Stage, rng: Random) -> int:
-    assert stage.postgres is not None
-    stage.postgres.quit()
-    time.sleep(rng.uniform(0, 1))
-    stage.postgres.start()
-    return 1
+    return cause
 
 
 def _kill_backend(stage: Stage, rng: Random) -> int:
@@ -194,8 +178,8 @@ _EVERYWHERE: tuple[Fault, ...] = (
 )
 _SQLITE: tuple[Fault, ...] = (Fault("SQLite's writer lock held", _hold_writer_lock, 4),)
 _POSTGRESQL: tuple[Fault, ...] = (
-    Fault("PostgreSQL killed and restarted", _kill_postgres, 2),
-    Fault("PostgreSQL shut down at once and restarted", _quit_postgres, 2),
+    Fault("PostgreSQL killed and restarted", _restart_postgres(WiredPostgres.kill), 2),
+    Fault("PostgreSQL shut down at once and restarted", _restart_postgres(WiredPostgres.quit), 2),
     Fault("a PostgreSQL session's process killed", _kill_backend, 2),
     Fault("PostgreSQL refuses", _on_postgres(Mode.REFUSING), 2),
     Fault("PostgreSQL slow", _on_postgres(Mode.SLOW, cut=False), 2),
