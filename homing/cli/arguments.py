@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -40,14 +41,17 @@ def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
     return read
 
 
-def span(text: str | None) -> float | None:
-    """Read a duration as seconds."""
-    if text is None:
-        return None
+def parse_length(text: str) -> timedelta:
+    """Read a duration, like `47m`."""
     try:
-        return parse_duration(text).total_seconds()
+        return parse_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def span(text: str | None) -> float | None:
+    """Read a duration as seconds."""
+    return None if text is None else parse_length(text).total_seconds()
 
 
 def _read(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from homing.cli.arguments import JsonFlag
+from homing.cli.arguments import JsonFlag, parse_length
 from homing.client.data_dir import data_dir_of
 from homing.screen import print_json_line, say
 
@@ -107,21 +107,16 @@ def simulator(  # noqa: PLR0913, PLR0917 - its options are its arguments
     from homing.cli.simulating import serve_simulator  # noqa: PLC0415
     from homing.simulator.config import DEMO_SECRET, SimulatorConfig  # noqa: PLC0415
     from homing.simulator.job_lines import read_job_lines  # noqa: PLC0415
-    from jobs.core.durations import parse_duration  # noqa: PLC0415
 
-    try:
-        window, lag = parse_duration(idempotency_window), parse_duration(search_lag)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     config = SimulatorConfig(
         port=port,
         seed=seed,
         faults=faults,
         plan=tuple(line.input for line in read_job_lines(plan)) if plan else (),
         idempotency=idempotency,
-        idempotency_window=window,
+        idempotency_window=parse_length(idempotency_window),
         search=search,
-        search_lag=lag,
+        search_lag=parse_length(search_lag),
         stream_resume=stream_resume,
         webhook_url=webhook_url,
         webhook_scheme=webhook_scheme,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli.arguments import JsonFlag
+from homing.cli.arguments import JsonFlag, parse_length
 from homing.screen import Document, print_json, print_table
-from jobs.core.durations import format_duration, parse_duration
+from jobs.core.durations import format_duration
 
 if TYPE_CHECKING:
     from jobs.core.plan import Plan
@@ -20,10 +20,7 @@ _EVERY, _BASE, _CAP = timedelta(seconds=10), timedelta(seconds=1), timedelta(sec
 
 
 def _duration(text: str) -> timedelta:
-    try:
-        value = parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    value = parse_length(text)
     if value <= timedelta(0):
         raise typer.BadParameter("must be longer than 0")
     return value
