@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from homing.cli.call_faults import fault_of
 from homing.cli.capabilities import assumed
-from homing.client.data_dir import data_dir_of
+from homing.client.address import find_url
 from homing.composition import build_entries
-from homing.up import run_file
 from jobs.clock import Clock, SystemClock
 from jobs.config.faults import suggestion
 from jobs.config.loading import Configuration
@@ -27,6 +27,7 @@ SELF_TEST_ID = "evt_homing_self_test"
 #: An event that names no job, marked as a test: it is stored as ignored, and a repeat is a duplicate.
 SELF_TEST = {"id": SELF_TEST_ID, "type": "homing.self_test", "livemode": False}
 _BODY = json.dumps(SELF_TEST).encode()
+_NOWHERE = "no fleet to send it to: start one with `homing up`, or set HOMING_PUBLIC_URL to where yours is called"
 _SIGNED_QUERY = f"?bodySHA256={hashlib.sha256(_BODY).hexdigest()}"
 
 
@@ -61,15 +62,14 @@ def check_providers(
     return [result for entry in chosen for result in _check(entry, receiver, ticking)]
 
 
-def _receiver(configuration: Configuration) -> str:
-    """Where webhooks come in: the configured address, else the one a fleet of this data dir listens on."""
+def _receiver(configuration: Configuration) -> str | None:
+    """Where webhooks come in: what providers call, else the fleet that other commands would talk to; None: nowhere."""
     if os.environ.get("HOMING_PUBLIC_URL"):
         return configuration.settings.public_url
-    running = run_file.read(data_dir_of(os.environ))
-    return configuration.settings.public_url if running is None else running.url
+    return find_url(os.environ)
 
 
-def _check(entry: ProviderEntry, receiver: str, clock: Clock) -> Iterator[Result]:
+def _check(entry: ProviderEntry, receiver: str | None, clock: Clock) -> Iterator[Result]:
     yield Result(entry.name, "configuration", ok=True, detail=f"adapter {entry.config.adapter}")
     if entry.config.mapping is not None:
         yield Result(entry.name, "description", ok=True, detail=assumed(entry.adapter.capabilities))
@@ -117,7 +117,7 @@ def _key_set(entry: ProviderEntry, client: HttpClient) -> Result:
         answer = client.request("GET", url)
         keys = parse_key_set(answer.body) if answer.is_success else ()
     except JobsError as error:
-        return Result(entry.name, "secrets", ok=False, detail=f"{url}: {error}")
+        return Result(entry.name, "secrets", ok=False, detail=f"{url}: {fault_of(error)}")
     detail = f"{url} has {len(keys)} keys" if keys else f"{url} answered {answer.status}"
     return Result(entry.name, "secrets", ok=bool(keys), detail=detail)
 
@@ -126,11 +126,14 @@ def _reachable(entry: ProviderEntry, client: HttpClient) -> Result:
     try:
         answer = client.request("GET", entry.config.base_url)
     except JobsError as error:
-        return Result(entry.name, "reachable", ok=False, detail=f"{entry.config.base_url}: {error}")
+        detail = f"{entry.config.base_url}: {fault_of(error)}: is base_url right, and may this machine reach it?"
+        return Result(entry.name, "reachable", ok=False, detail=detail)
     return Result(entry.name, "reachable", ok=True, detail=f"{entry.config.base_url} answers ({answer.status})")
 
 
-def _self_test(entry: ProviderEntry, client: HttpClient, *, receiver: str, clock: Clock) -> Result:
+def _self_test(entry: ProviderEntry, client: HttpClient, *, receiver: str | None, clock: Clock) -> Result:
+    if receiver is None:
+        return Result(entry.name, "self-test", ok=False, detail=_NOWHERE)
     url = f"{receiver}/webhooks/{entry.name}"
     if entry.config.webhook_scheme == "twilio":  # binds a body that is no form by the URL it is sent to
         url += _SIGNED_QUERY
@@ -138,7 +141,8 @@ def _self_test(entry: ProviderEntry, client: HttpClient, *, receiver: str, clock
     try:
         answer = client.request("POST", url, headers=headers, body=_BODY)
     except JobsError as error:
-        return Result(entry.name, "self-test", ok=False, detail=f"{url}: {error}")
+        detail = f"{url}: {fault_of(error)}: is the fleet up, and HOMING_PUBLIC_URL its address?"
+        return Result(entry.name, "self-test", ok=False, detail=detail)
     ok = answer.status == 200
     return Result(entry.name, "self-test", ok=ok, detail=f"{url}: {_meaning(answer.status)}")
 

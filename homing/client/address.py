@@ -48,6 +48,14 @@ def find_address(
     )
 
 
+def find_url(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Find where the fleet of `find_address` listens, for what needs no key; None: there is none."""
+    if url := environ.get("HOMING_URL"):
+        return _checked(url)
+    running = _read_run_file(data_dir_of(environ))
+    return None if running is None else running.url
+
+
 def _checked(url: str) -> str:
     try:
         return check_web_url(url)

@@ -103,6 +103,41 @@ def test_check_finds_a_provider_that_cannot_be_reached_and_one_without_secrets(r
     assert failed == {"secrets", "reachable"}
 
 
+@pytest.fixture
+def unreachable(tmp_path: Path) -> Path:
+    """A configuration whose provider is not there."""
+    text = f'[providers.sim]\nadapter = "simulator"\nbase_url = "http://127.0.0.1:1"\nwebhook_secrets = ["{SECRET}"]\n'
+    path = tmp_path / "homing.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_check_says_in_a_few_words_that_nobody_answers(run: Run, unreachable: Path) -> None:
+    details = {check["check"]: check["detail"] for check in run("providers", "check", "--json").document["checks"]}
+
+    assert details["reachable"] == (
+        "http://127.0.0.1:1: nothing listens there: is base_url right, and may this machine reach it?"
+    )
+
+
+def test_check_without_a_fleet_says_how_to_have_one_and_calls_nobody(run: Run, unreachable: Path) -> None:
+    ended = run("providers", "check", "--json")
+
+    details = {check["check"]: check["detail"] for check in ended.document["checks"]}
+    assert ended.code == 1
+    assert details["self-test"] == (
+        "no fleet to send it to: start one with `homing up`, or set HOMING_PUBLIC_URL to where yours is called"
+    )
+
+
+def test_check_finds_the_fleet_as_other_commands_do(run: Run, unreachable: Path, api: FakeApi) -> None:
+    api.on("POST /webhooks/sim", {"status": "ignored"})
+
+    run("providers", "check")
+
+    assert [asked.path for asked in api.asked] == ["/webhooks/sim"]
+
+
 def test_check_of_an_unknown_name_suggests_the_right_one(run: Run, configured: FakeApi) -> None:
     ended = run("providers", "check", "sims")
 
