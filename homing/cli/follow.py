@@ -86,8 +86,21 @@ def _progress(*, quiet: bool) -> Iterator[tuple[Show, Tell]]:
             output.before = hide
             yield show, output.tell
     else:
-        yield (lambda job: say(describe(job))), output.tell
+        yield _lines(), output.tell
     output.close()
+
+
+def _lines() -> Show:
+    """A line per change, and none that only says again what the last one did: not every change is one to a reader."""
+    last = ""
+
+    def show(job: Document) -> None:
+        nonlocal last
+        if (line := describe(job)) != last:
+            last = line
+            say(line)
+
+    return show
 
 
 class _Output:

@@ -15,6 +15,8 @@ STUCK_AFTER_S = 60.0
 STARTING_S = 30.0
 #: A queue this long is not drained as fast as it fills.
 LONG_QUEUE = 1000
+#: So many dead letters a person can still look at one by one.
+FEW_LETTERS = 3
 
 
 class Level(StrEnum):
@@ -128,19 +130,34 @@ def _for_a_person(found: DatabaseFacts) -> Iterator[Finding]:
     if found.dead_letters:
         yield _wrong(
             f"dead letters: {in_words(found.dead_letters)}",
-            "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it",
+            _letters_remedy(found.dead_letters),
         )
     if found.letters_surge_s is not None:
         yield _wrong(
             f"dead letters have come faster than they should for {found.letters_surge_s:.0f} s",
             "so many at once have one cause: `homing dead-letters list` says which; once it is gone, "
-            "`homing dead-letters redrive --all` tries them again at a rate",
+            f"`{_redrive_of(found.dead_letters)}` tries them again at a rate",
         )
     if found.failing_handlers:
         yield _wrong(
             f"handlers fail: {in_words(found.failing_handlers)}",
             "worker-io's log says why; each event is tried again with growing waits, then it is a dead letter",
         )
+
+
+def _letters_remedy(letters: Mapping[str, int]) -> str:
+    if sum(letters.values()) <= FEW_LETTERS:
+        return "`homing dead-letters list` shows them; redrive each once its cause is gone, or discard it"
+    return (
+        "`homing dead-letters list` shows them; once their cause is gone, "
+        f"`{_redrive_of(letters)}` tries all of a kind again at a rate"
+    )
+
+
+def _redrive_of(letters: Mapping[str, int]) -> str:
+    """The command for the kind there is most of."""
+    kind = max(sorted(letters), key=letters.__getitem__, default="KIND")
+    return f"homing dead-letters redrive --all --kind {kind}"
 
 
 def _worth_knowing(found: DatabaseFacts) -> Iterator[Finding]:

@@ -7,9 +7,12 @@ import shutil
 import signal
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 
+from homing.client.data_dir import DEFAULT
 from homing.up.fleet import Fleet
 from homing.up.options import FleetOptions
 from homing.up.run_file import Running
@@ -45,11 +48,17 @@ def _announce(fleet: Fleet, options: FleetOptions, told_to_stop: threading.Event
         return
     if not is_ready:
         print(f"The API is not ready yet; see {options.folder / 'logs' / 'web.log'}", file=sys.stderr)
-    print(json.dumps(asdict(fleet.running)) if options.json_output else welcome(fleet.running), flush=True)
+    said = json.dumps(asdict(fleet.running)) if options.json_output else welcome(fleet.running, _settings(options))
+    print(said, flush=True)
 
 
-def welcome(running: Running) -> str:
-    """The page that greets a person: addresses, key, and three commands to try."""
+def welcome(running: Running, settings: Mapping[str, str] | None = None) -> str:
+    """The page that greets a person: addresses, key, and three commands to try.
+
+    Args:
+        running: What runs.
+        settings: What a command in another terminal must be told to find it.
+    """
     lines = [
         f"API        {running.url}    reference: {running.url}/docs",
         f"API key    {running.api_key}",
@@ -58,12 +67,27 @@ def welcome(running: Running) -> str:
         lines.append(f"Flower     {running.flower_url}    {running.flower_user} / {running.flower_password}")
     if running.simulator_url:
         lines.append(f"Simulator  {running.simulator_url}    ledger: {running.simulator_url}/ledger")
-    return "\n".join(["", *lines, "", "Try, in another terminal:", *_commands(running), "", "Ctrl-C stops it.", ""])
+    commands = [f"  {command}" for command in _commands(running, settings or {})]
+    return "\n".join(["", *lines, "", "Try, in another terminal:", *commands, "", "Ctrl-C stops it.", ""])
 
 
-def _commands(running: Running) -> list[str]:
-    homing = "homing" if shutil.which("homing") else str(Path(sys.executable).with_name("homing"))
-    provider = "simulator" if running.simulator_url else "PROVIDER"
-    submit = f"""{homing} submit {provider} --input '{{"model": "video", "prompt": "a boat at dawn"}}' --wait"""
-    curl = f"curl -H 'Authorization: Bearer {running.api_key}' {running.url}/v1/jobs"
-    return [f"  {submit}", f"  {homing} doctor", f"  {curl}"]
+def _settings(options: FleetOptions) -> dict[str, str]:
+    """What this fleet was told and another terminal would not guess."""
+    told = {}
+    if options.folder != Path(DEFAULT).absolute():
+        told["HOMING_DATA_DIR"] = str(options.folder)
+    if options.config is not None:
+        told["HOMING_CONFIG"] = str(options.config.expanduser().absolute())
+    return told
+
+
+def _commands(running: Running, settings: Mapping[str, str]) -> Iterator[str]:
+    """Commands to be pasted as they are; none asks a provider for work that costs something."""
+    program = "homing" if shutil.which("homing") else str(Path(sys.executable).with_name("homing"))
+    homing = " ".join([*(f"{name}={quote(value)}" for name, value in settings.items()), quote(program)])
+    if running.simulator_url:
+        yield f"""{homing} submit simulator --input '{{"model": "video", "prompt": "a boat at dawn"}}' --wait"""
+    else:
+        yield f"{homing} providers check"
+    yield f"{homing} doctor"
+    yield f"curl -H 'Authorization: Bearer {running.api_key}' {running.url}/v1/jobs"

@@ -92,6 +92,14 @@ def test_watch_prints_each_change_as_a_line(run: Run, api: FakeApi) -> None:
     assert ended.code == 0
 
 
+def test_watch_says_nothing_twice_where_a_person_reads(run: Run, api: FakeApi) -> None:
+    api.on("GET /v1/jobs/job_1", a_job(state="running"))
+    api.on("GET /v1/jobs/job_1", a_job(state="running", version=2))
+    api.on("GET /v1/jobs/job_1", DONE)
+
+    assert run("watch", "job_1").err.splitlines() == ["job_1 running", "job_1 succeeded"]
+
+
 def test_watch_prints_output_as_it_comes(run: Run, api: FakeApi) -> None:
     api.on("GET /v1/jobs/job_1", a_job(state="running", version=2))
     api.on("GET /v1/jobs/job_1", DONE)

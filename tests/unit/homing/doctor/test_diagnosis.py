@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from homing.doctor.diagnosis import LONG_QUEUE, STARTING_S, STUCK_AFTER_S, Level, diagnose
+from homing.doctor.diagnosis import FEW_LETTERS, LONG_QUEUE, STARTING_S, STUCK_AFTER_S, Level, diagnose
 from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts, Silence
 
 FRESH = (Silence("sweep.polls", 0.5, is_stale=False), Silence("queue.poll", 4.0, is_stale=False))
@@ -55,6 +55,14 @@ def test_each_trouble_is_wrong_and_has_a_remedy(facts: Facts, words: str) -> Non
 
     assert words in finding.what
     assert len(finding.remedy) > 10
+
+
+def test_a_few_dead_letters_are_redriven_one_by_one_and_many_by_the_kind_there_is_most_of() -> None:
+    (few,) = diagnose(with_database(dead_letters={"inbox": FEW_LETTERS}))
+    (many,) = diagnose(with_database(dead_letters={"delivery": 40, "inbox": 2}))
+
+    assert "redrive each" in few.remedy
+    assert "`homing dead-letters redrive --all --kind delivery`" in many.remedy
 
 
 @pytest.mark.parametrize("facts", [with_database(paused=("renders",)), with_database(parked=3)])
