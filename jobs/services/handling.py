@@ -41,6 +41,8 @@ MAX_STARTS = 3
 # Renewed while the function runs, so that only a dead worker's lease ends.
 LEASE = timedelta(seconds=20)
 _RENEW_EVERY_S = 6.0
+# A task's own hard limit.
+_LONGEST_CALL = timedelta(seconds=60)
 _MAX_ERROR_CHARS = 500
 
 Row = dict[str, Any]
@@ -163,6 +165,7 @@ def _call(runtime: Runtime, work: _Work) -> None:
         with runtime.database.write() as tx:
             # The mark comes first: it locks the run, so that a second copy waits, and a lost lease costs nothing.
             _mark_done(tx, work)
+            tx.allow_idle(_LONGEST_CALL)  # somebody's code, which may compute between two statements
             work.handler.function(event, tx.connection)
         return
     with LeaseKeeper(_renewal(runtime, work), every_s=_RENEW_EVERY_S):

@@ -25,7 +25,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import Unavailable
-from jobs.storage.patience import Outage, limit_waits
+from jobs.storage.patience import CONNECTION, Outage, limit_waits, session_options
 from jobs.storage.writer_lock import Holder, WriterLock, find_holder, lock_file
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
@@ -38,15 +38,9 @@ ANSWER_TIMEOUT_S = 30.0
 _LOCK_TIMEOUT_S = 10.0
 # How much later than the server, which could not cancel what it was to, the client gives up.
 _SILENCE_S = 0.5
-
-# A database behind a cut cable answers nothing at all: without these a thread would wait for it for hours.
-_GIVE_UP_ON_DEAD_PEERS = {
-    "connect_timeout": _CONNECT_TIMEOUT_S,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,  # milliseconds; ignored where the system has no such option
-}
+# A transaction of ours lies idle for milliseconds. Where its process was stopped in the middle, or a cable cut, its
+# session would keep its locks for as long as TCP hopes (two hours): no longer than the leases, which end as well.
+_IDLE_TIMEOUT_S = 15.0
 
 T = TypeVar("T")
 
@@ -107,6 +101,12 @@ class Transaction:
         """This database's own INSERT: SQLAlchemy's common one knows no ON CONFLICT."""
         return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
+    def allow_idle(self, span: timedelta) -> None:
+        """Lets this transaction lie idle for so long, for somebody else's code that runs inside it."""
+        if not self.is_sqlite:
+            milliseconds = span // timedelta(milliseconds=1)
+            self.connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}")
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """A part that can fail alone."""
@@ -165,15 +165,14 @@ class Database:
 
     @classmethod
     def _postgresql(cls, url: URL, clock: Clock, pool_size: int, answer_timeout_s: float) -> Database:
-        limits_ms = {"statement_timeout": answer_timeout_s * 1000, "lock_timeout": _LOCK_TIMEOUT_S * 1000}
-        options = " ".join([*(f"-c {name}={limit:.0f}" for name, limit in limits_ms.items()), "-c timezone=UTC"])
+        options = session_options(statement=answer_timeout_s, lock=_LOCK_TIMEOUT_S, idle=_IDLE_TIMEOUT_S)
         engine = sa.create_engine(
             url,
             pool_size=pool_size,
             max_overflow=4,
             pool_timeout=_CONNECT_TIMEOUT_S,
             pool_pre_ping=True,
-            connect_args={"options": options, "application_name": "homing", **_GIVE_UP_ON_DEAD_PEERS},
+            connect_args={"options": options, "connect_timeout": _CONNECT_TIMEOUT_S, **CONNECTION},
         )
         limit_waits(engine, answer_timeout_s + _SILENCE_S)
         return cls(engine, clock=clock, lock=None)

@@ -21,9 +21,21 @@ import psycopg
 import sqlalchemy as sa
 from psycopg import errors
 from sqlalchemy import event
+from sqlalchemy.engine import ExceptionContext
 
 from jobs.clock import SystemClock
 from jobs.core.errors import Unavailable
+
+#: A database behind a cut cable answers nothing at all: without these a thread would wait for it for hours.
+CONNECTION = {
+    "application_name": "homing",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds; ignored where the system has no such option
+}
+# The server has the same trouble with us: a session whose client is gone, and never said so, costs a place.
+_THEIR_DEAD_PEERS = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 
 _RETRY_AFTER = timedelta(seconds=2)
 _monotonic = SystemClock().monotonic
@@ -49,6 +61,13 @@ def limit_waits(engine: sa.Engine, patience_s: float) -> None:
         return Patient.connect(*arguments, **options)
 
     event.listen(engine, "do_connect", connect)
+    event.listen(engine, "handle_error", _see_ended_session)
+
+
+def _see_ended_session(context: ExceptionContext) -> None:
+    """The server ended a session that lay idle in a transaction: SQLAlchemy takes that for the statement's fault."""
+    if isinstance(context.original_exception, errors.IdleInTransactionSessionTimeout):
+        context.is_disconnect = True
 
 
 def _within(
@@ -70,6 +89,20 @@ def _within(
             wanted = steps.send(ready)
     except StopIteration as end:
         return end.value
+
+
+def session_options(*, statement: float, lock: float, idle: float) -> str:
+    """The server's own limits on a session, as its ``options``, and UTC.
+
+    Args:
+        statement: Seconds for a statement.
+        lock: Seconds to wait for a lock.
+        idle: Seconds between two statements of a transaction; then the session is ended, and its locks with it.
+    """
+    limits_s = {"statement_timeout": statement, "lock_timeout": lock, "idle_in_transaction_session_timeout": idle}
+    limits = {name: f"{limit_s * 1000:.0f}" for name, limit_s in limits_s.items()}
+    settings = {**limits, **_THEIR_DEAD_PEERS, "timezone": "UTC"}
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
 class Outage:
