@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -57,15 +58,26 @@ def submit(  # noqa: PLR0913, PLR0917 - its options are its arguments
 def get(
     job: JobId,
     history: Annotated[bool, typer.Option("--history", help="Every observation, applied or not.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Fetch its result files into this folder.", metavar="FOLDER")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show a job."""
+    """Show a job, its history, or where its result files were saved."""
+    if save is not None:
+        from homing.cli.saving import save_files  # noqa: PLC0415
+
+        raise typer.Exit(save_files(job, save, as_json=as_json))
+    if history:
+        _show_history(job, as_json=as_json)
+        return
+    with open_fleet() as fleet:
+        _show(fleet.get(job), as_json=as_json)
+
+
+def _show_history(job: str, *, as_json: bool) -> None:
     from homing.client.api import job_path  # noqa: PLC0415
 
-    if not history:
-        with open_fleet() as fleet:
-            _show(fleet.get(job), as_json=as_json)
-        return
     with connect() as client:
         transitions = list(client.pages(job_path(job, "transitions")))
     if as_json:

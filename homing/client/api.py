@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import quote
 
 import requests
@@ -28,6 +28,7 @@ _TRIES = 4
 _FIRST_WAIT_S = 0.25
 #: Longer is not slept through inside of a call, whatever `Retry-After` asks for: the caller decides.
 _LONGEST_WAIT_S = 5.0
+_CHUNK_BYTES = 256 * 1024
 _STREAM = "text/event-stream"
 #: A stream that is not there now, for reasons of its place or of its number: other ways stand open.
 _NO_STREAM = (404, 405, 406, 429, 500, 501, 502, 503, 504)
@@ -101,9 +102,25 @@ class ApiClient:
                 raise NoStream(f"{path} answered something that is no stream")
             yield from messages(self._chunks(answer))
 
+    def download(self, path: str, *, into: BinaryIO) -> None:
+        """Write a file's bytes; from the start again where that failed."""
+        self._retrying(_TRIES)(self._copy, path, into)
+
     def close(self) -> None:
         """Close its connections."""
         self._session.close()
+
+    def _copy(self, path: str, into: BinaryIO) -> None:
+        into.seek(0)
+        into.truncate()
+        headers = {"Accept-Encoding": "identity"}
+        with closing(self._send("GET", path, headers=headers, stream=True)) as answer:
+            if not answer.ok:
+                _document(answer)  # raises what the API refused
+            try:
+                into.writelines(answer.iter_content(_CHUNK_BYTES))
+            except requests.RequestException as error:
+                raise Unreachable(f"the file broke off ({type(error).__name__})") from None
 
     def _chunks(self, answer: requests.Response) -> Iterator[bytes]:
         """Bytes as they come. `iter_content` would wait for its chunk to be full."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
@@ -12,6 +13,7 @@ from homing.client.address import find_address
 from homing.client.api import ApiClient, job_path
 from homing.client.documents import Job, OutputPiece, StreamEvent, read_job
 from homing.client.errors import WaitTimeout
+from homing.client.files import list_files, save_file
 from homing.client.following import SILENCE_S, Follower
 from jobs.clock import Clock, SystemClock
 from jobs.core import instants
@@ -175,6 +177,24 @@ class Homing:
         if not job.is_terminal:
             raise WaitTimeout(job)
         return job
+
+    def save_files(self, job_id: str, folder: Path | str) -> tuple[Path, ...]:
+        """Fetch a job's stored result files into a folder, each whole or not at all.
+
+        Args:
+            job_id: the job.
+            folder: made where it is not there; files of the same job that are in it are replaced.
+
+        Returns:
+            Where each is, by its id and an ending for its type.
+
+        Raises:
+            Unreachable: one did not come, or came damaged. Call again.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        stored = [file for file in list_files(self.api, job_id) if file["state"] == "stored"]
+        return tuple(save_file(self.api, file, place) for file in stored)
 
     def stream(self, job_id: str, *, last_event_id: str | None = None) -> Iterator[StreamEvent]:
         """Yield what happens to a job, from a snapshot to its end: its events, progress and pieces of output.

@@ -11,6 +11,7 @@ from jobs.core.errors import ConfigError
 from jobs.core.suggestions import did_you_mean
 
 DEFAULT_PORT = 8080
+DEFAULT_FOLDER = Path(".homing")
 _LAST_PORT = 65535
 
 
@@ -31,7 +32,7 @@ class FleetOptions:
         environ: What the processes start from.
     """
 
-    data_dir: Path = Path(".homing")
+    data_dir: Path = DEFAULT_FOLDER
     port: int = DEFAULT_PORT
     embedded: bool = False
     config: Path | None = None

@@ -12,9 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 
-from homing.client.data_dir import DEFAULT
 from homing.up.fleet import Fleet
-from homing.up.options import FleetOptions
+from homing.up.options import DEFAULT_FOLDER, FleetOptions
 from homing.up.run_file import Running
 from jobs.clock import Clock, SystemClock
 
@@ -74,7 +73,7 @@ def welcome(running: Running, settings: Mapping[str, str] | None = None) -> str:
 def _settings(options: FleetOptions) -> dict[str, str]:
     """What this fleet was told and another terminal would not guess."""
     told = {}
-    if options.folder != Path(DEFAULT).absolute():
+    if options.folder != DEFAULT_FOLDER.absolute():
         told["HOMING_DATA_DIR"] = str(options.folder)
     if options.config is not None:
         told["HOMING_CONFIG"] = str(options.config.expanduser().absolute())
