@@ -16,14 +16,14 @@ from apiflask.exceptions import HTTPError
 from flask import Flask, Response, json
 from werkzeug.exceptions import HTTPException
 
-from jobs.core.errors import FieldFault, JobsError, Unprocessable
+from jobs.core.errors import FieldFault, JobsError, MethodNotAllowed, Refusal, TooLarge, Unprocessable
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE_PREFIX = "urn:homing:problem:"
 #: When to come again where nobody named a time: an outage of the database is over, or lasts.
 DEFAULT_RETRY = timedelta(seconds=2)
-#: Where the framework's name for a status is not ours: one type for a cause, whichever door it is met at.
-_OWN_SLUGS = {413: "too-large"}
+#: Where the framework finds what we have a name for: one type and title for a cause, whichever door it is met at.
+_OURS: Mapping[int, type[Refusal]] = {each.status: each for each in (MethodNotAllowed, TooLarge)}
 #: Headers of a framework's error that describe its own HTML body.
 _BODY_HEADERS = frozenset({"content-type", "content-length"})
 
@@ -100,11 +100,12 @@ def _of_validation(error: HTTPError) -> Response:
 def _of_framework(error: HTTPException) -> Response | HTTPException:
     if error.code is None or error.code < 400:
         return error  # a redirect, dressed as an exception
+    ours = _OURS.get(error.code)
     kept = {name: value for name, value in error.get_headers() if name.lower() not in _BODY_HEADERS}
     return problem(
         status=error.code,
-        slug=_OWN_SLUGS.get(error.code) or re.sub(r"[^a-z]+", "-", error.name.lower()),
-        title=error.name,
+        slug=ours.slug if ours else re.sub(r"[^a-z]+", "-", error.name.lower()),
+        title=ours.title if ours else error.name,
         detail=error.description or error.name,
         headers=kept,
     )

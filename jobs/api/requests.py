@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Request
 from werkzeug.datastructures import ImmutableMultiDict
-from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.utils import cached_property
 
 from jobs.core import text
+from jobs.core.errors import TooLarge
 
 
 class StrictRequest(Request):
@@ -28,10 +28,10 @@ class StrictRequest(Request):
 
         Raises:
             Unusable: It is not JSON (400).
-            RequestEntityTooLarge: It is larger than this route takes (413).
+            TooLarge: It is larger than this route takes.
         """
         raw = self.get_data(cache=True)
         if self.content_length is None and self.max_content_length and len(raw) >= self.max_content_length:
             # A chunked body names no length: werkzeug stops reading at the limit and says nothing.
-            raise RequestEntityTooLarge
+            raise TooLarge(f"the body has more than {self.max_content_length} bytes")
         return text.clean(text.decode_json(raw)) if raw.strip() else None

@@ -28,6 +28,7 @@ __all__ = [
     "InvalidTransition",
     "JobsError",
     "Malformed",
+    "MethodNotAllowed",
     "Mismatch",
     "Missing",
     "NotFound",
@@ -35,11 +36,13 @@ __all__ = [
     "Refusal",
     "SignatureError",
     "Stale",
+    "TooLarge",
     "Transient",
     "Unauthorized",
     "Unavailable",
     "UnknownOutcome",
     "Unprocessable",
+    "UnsupportedCoding",
     "Unusable",
 ]
 
@@ -271,12 +274,36 @@ class NotFound(Refusal):
     title = "There is no such thing here"
 
 
+class MethodNotAllowed(Refusal):
+    """The route is there and is asked in another way."""
+
+    status = 405
+    slug = "method-not-allowed"
+    title = "This route takes another method"
+
+
 class Conflict(Refusal):
     """The thing exists and is in a state that does not allow this."""
 
     status = 409
     slug = "conflict"
     title = "The current state does not allow this"
+
+
+class TooLarge(Refusal):
+    """The body is longer than the limit, on the wire or decoded."""
+
+    status = 413
+    slug = "too-large"
+    title = "The body is too large"
+
+
+class UnsupportedCoding(Refusal):
+    """The body is encoded in a way nobody can check cheaply."""
+
+    status = 415
+    slug = "unsupported-encoding"
+    title = "Content-Encoding must be gzip or identity"
 
 
 class Unprocessable(Refusal):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from jobs.core.errors import BadRequest, Unusable
+from jobs.core.errors import BadRequest, TooLarge, UnsupportedCoding, Unusable
 from webhooks.incoming.exchange import Stream
-from webhooks.incoming.refusals import TooLarge, UnsupportedCoding
 
 _CHUNK_BYTES = 64 * 1024
 _GZIP_WINDOW = 31  # zlib's own number for "32 KiB window, gzip wrapper only"

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from jobs.clock import Clock
-from jobs.core.errors import BadRequest, JobsError, NotFound, SignatureError, Unavailable
+from jobs.core.errors import BadRequest, JobsError, MethodNotAllowed, NotFound, SignatureError, Unavailable
 from jobs.services.runtime import ProviderEntry
 from webhooks.incoming.admission import Admission, Sent
 from webhooks.incoming.body import check_coding, read_body
@@ -21,7 +21,6 @@ from webhooks.incoming.events import NewEvent
 from webhooks.incoming.exchange import Answer, Request, acknowledgement, problem_of, request_of, split_path
 from webhooks.incoming.handshakes import handshake_answer
 from webhooks.incoming.quarantine import Quarantine
-from webhooks.incoming.refusals import MethodNotAllowed
 from webhooks.incoming.wording import describe, traceback_of
 
 #: Called once per answer with the provider's name (``unknown`` for what is not configured), the outcome and the
@@ -101,7 +100,7 @@ class Receiver:
             JobsError: It is refused.
         """
         if request.method != "POST":
-            raise MethodNotAllowed
+            raise MethodNotAllowed("webhooks are sent by POST")
         entry, token = self._addressee(request.path)
         self._admission.secrets_of(entry)  # without any, no body is worth reading
         check_coding(request.headers)

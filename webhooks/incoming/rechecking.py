@@ -14,13 +14,12 @@ from typing import Any
 import structlog
 
 from jobs.broker import DRAIN
-from jobs.core.errors import Conflict, JobsError, SignatureError
+from jobs.core.errors import Conflict, JobsError, SignatureError, TooLarge
 from jobs.services.runtime import ProviderEntry, Runtime
 from webhooks.incoming.admission import Admission, Sent
 from webhooks.incoming.events import NewEvent
 from webhooks.incoming.ingest import store_events
 from webhooks.incoming.quarantine_rows import drop_old, list_refused, take_refused
-from webhooks.incoming.refusals import TooLarge
 from webhooks.incoming.schema import InboxStatus
 
 #: Rows read, proven and stored at a time: at most 25 MiB in memory, and SQLite's writer is held for milliseconds.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from jobs.core.errors import TooLarge
 from jobs.core.observations import Evidence, Observation, Source
 from jobs.core.signatures import SCHEMES
 from jobs.services.reports import observation_of as observe_report
@@ -14,7 +15,6 @@ from jobs.services.runtime import Runtime
 from webhooks.incoming.body import decode_body
 from webhooks.incoming.owners import Claim, Owner
 from webhooks.incoming.reading import Reading, read_event
-from webhooks.incoming.refusals import TooLarge
 from webhooks.incoming.schema import InboxStatus
 
 

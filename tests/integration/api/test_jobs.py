@@ -9,6 +9,7 @@ from werkzeug.test import TestResponse
 
 from jobs.broker import SUBMIT
 from jobs.clock import FakeClock
+from jobs.core.errors import TooLarge
 from jobs.core.states import JobState
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
@@ -130,7 +131,7 @@ def test_a_body_beyond_a_mebibyte_is_too_large(api: Api) -> None:
     answer = api.submit(a_body(input={"prompt": "x" * 2**20}))
 
     assert answer.status_code == 413
-    assert answer.json["type"] == "urn:homing:problem:too-large"
+    assert (answer.json["type"], answer.json["title"]) == ("urn:homing:problem:too-large", TooLarge.title)
 
 
 def test_a_chunked_body_beyond_a_mebibyte_is_too_large_and_a_small_one_is_read(api: Api) -> None:

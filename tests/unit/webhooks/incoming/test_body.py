@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.core.errors import BadRequest, Unusable
+from jobs.core.errors import BadRequest, TooLarge, UnsupportedCoding, Unusable
 from webhooks.incoming.body import check_coding, decode_body, read_body
-from webhooks.incoming.refusals import TooLarge, UnsupportedCoding
 
 GZIP = {"content-encoding": "gzip"}
 
