@@ -82,6 +82,12 @@ def _processes(facts: Facts) -> Iterator[Finding]:
                 f"not running: {', '.join(dead)}",
                 f"`homing up` starts them again within seconds; if not, read {facts.data_dir}/logs",
             )
+    for name, pids in sorted(facts.stopped.items()):
+        numbers = " ".join(map(str, pids))
+        yield _wrong(
+            f"{name} is stopped: process {numbers} lives and does nothing",
+            f"let it go on (`kill -CONT {numbers}`), or end it (`kill -9 {numbers}`): another takes its place",
+        )
     if facts.database is None:
         return
     if _is_starting(facts):

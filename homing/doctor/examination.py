@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 from sqlalchemy.engine import make_url
 
+from homing.child_watch import is_stopped
 from homing.doctor.database_facts import read_database
 from homing.doctor.diagnosis import Finding, Level, diagnose
 from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts
@@ -58,6 +59,7 @@ def examine(configuration: Configuration, environ: Mapping[str, str]) -> Examina
         redis=queues,
         redis_fault=redis_fault,
         processes=_processes(settings.data_dir),
+        stopped=_stopped(settings.data_dir),
         up_s=_up_s(settings.data_dir),
     )
     return Examination(facts, tuple(diagnose(facts)))
@@ -96,6 +98,21 @@ def _processes(data_dir: Path) -> dict[str, bool] | None:
     if running is None:
         return None
     return {name: bool(pids) and psutil.pid_exists(pids[0]) for name, pids in running.pids.items()}
+
+
+def _stopped(data_dir: Path) -> dict[str, tuple[int, ...]]:
+    running = run_file.read(data_dir)
+    mains = {name: pids[0] for name, pids in (running.pids.items() if running else ()) if pids}
+    found = {name: tuple(filter(is_stopped, _family(pid))) for name, pid in mains.items()}
+    return {name: pids for name, pids in found.items() if pids}
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that came of it, as they are now: children come and go, and the file does not say."""
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.Error:
+        return []
 
 
 def _up_s(data_dir: Path) -> float | None:

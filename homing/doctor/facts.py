@@ -73,6 +73,7 @@ class Facts:
         redis: none where it does not answer; `redis_fault` says why.
         processes: of a fleet that `homing up` started from the data dir, main process alive or not; none: there is
             no such fleet.
+        stopped: of that fleet, by process name, who is stopped: it lives, and does nothing.
         up_s: how long that fleet has been running; none: there is none, or it cannot be told.
         data_dir: where its files are.
     """
@@ -83,4 +84,5 @@ class Facts:
     redis: RedisFacts | None = None
     redis_fault: str = ""
     processes: Mapping[str, bool] | None = None
+    stopped: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     up_s: float | None = None

@@ -38,6 +38,7 @@ LATE = STUCK_AFTER_S + 1
         (replace(WELL, redis=None, redis_fault="refused"), "Redis does not answer: refused"),
         (replace(WELL, redis=RedisFacts({"poll": LONG_QUEUE})), "queues are long: poll"),
         (replace(WELL, processes={"web": True, "beat": False}), "not running: beat"),
+        (replace(WELL, stopped={"worker-io": (47, 11)}), "worker-io is stopped: process 47 11 lives"),
         (with_database(heartbeats=(Silence("sweep.polls", 99, is_stale=True),)), "no sign of life from sweep.polls"),
         (with_database(heartbeats=()), "nothing has ever swept"),
         (with_database(reviews={"overdue": 2}), "wait for a person: overdue 2"),
