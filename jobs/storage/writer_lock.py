@@ -6,8 +6,9 @@ the turn, a second lock file that everybody passes: the one that has just writte
 again while the other still sleeps. The busy timeout stays as a second net. The files are opened on first use in each
 process and closed on fork and exec: a descriptor inherited over fork shares the parent's lock and excludes nobody.
 
-Whoever holds the lock has signed the file: a process that was stopped with it (SIGSTOP, a debugger, a hung disk) stops
-every writer, and the only remedy is to let it go on or to kill it. So it must be possible to say which it is.
+Whoever holds the lock, or the turn, has signed the file: a process that was stopped with it (SIGSTOP, a debugger, a
+hung disk) stops every writer, and the only remedy is to let it go on or to kill it. So it must be possible to say which
+it is.
 """
 
 from __future__ import annotations
@@ -41,12 +42,19 @@ class Holder:
 
 
 def find_holder(path: Path, *, monotonic: Callable[[], float]) -> Holder | None:
-    """Who holds the lock at this moment; None where nobody does, or nobody signed.
+    """Who keeps everybody else from writing at this moment: the lock's holder, else whoever holds the turn.
 
     Args:
         path: The lock file.
         monotonic: The clock that the holder signed with: of the machine, the same in every process.
+
+    Returns:
+        None where nobody does, or nobody signed.
     """
+    return _holder_of(path, monotonic) or _holder_of(_turn_file(path), monotonic)
+
+
+def _holder_of(path: Path, monotonic: Callable[[], float]) -> Holder | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -71,6 +79,10 @@ def _read_signature(file: int, now: float) -> Holder | None:
 def lock_file(database: Path) -> Path:
     """The lock file of a database's file."""
     return database.with_name(database.name + ".lock")
+
+
+def _turn_file(path: Path) -> Path:
+    return path.with_name(path.name + ".turn")
 
 
 class WriterLock:
@@ -122,12 +134,13 @@ class WriterLock:
 
     def _opened(self) -> tuple[int, int]:
         if self._files is None:
-            self._files = _open(self._path.with_name(self._path.name + ".turn")), _open(self._path)
+            self._files = _open(_turn_file(self._path)), _open(self._path)
         return self._files
 
     def _acquire_files(self, turn: int, held: int, give_up_at: float) -> None:
         self._acquire(turn, give_up_at)
         try:
+            self._sign(turn)
             self._acquire(held, give_up_at)
         finally:
             fcntl.flock(turn, fcntl.LOCK_UN)
@@ -140,9 +153,9 @@ class WriterLock:
             self._pause.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
-    def _sign(self, held: int) -> None:
+    def _sign(self, file: int) -> None:
         signature = f"{os.getpid()} {self._monotonic():.3f}".ljust(_SIGNATURE_BYTES)
-        os.pwrite(held, signature.encode("ascii"), 0)
+        os.pwrite(file, signature.encode("ascii"), 0)
 
     def _refused(self) -> Unavailable:
         return Unavailable(f"the database's write lock was not free within {self._timeout_s:g} s")

@@ -6,15 +6,19 @@ import fcntl
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.clock import SystemClock
 from jobs.core.errors import Unavailable
 from jobs.storage.database import Database
 from jobs.storage.writer_lock import WriterLock, find_holder
+from tests.services.waiting import wait_until
 
 
 def lock_at(path: Path, timeout_s: float = 0.2) -> WriterLock:
@@ -159,3 +163,31 @@ def test_a_free_lock_is_held_by_nobody_and_looking_does_not_keep_it(tmp_path: Pa
 
     assert find_holder(tmp_path / "lock", monotonic=SystemClock().monotonic) is None
     assert can_be_had(lock)
+
+
+WAITS_FOR_THE_LOCK = """
+import sys
+from pathlib import Path
+from jobs.clock import SystemClock
+from jobs.storage.writer_lock import WriterLock
+with WriterLock(Path(sys.argv[1]), timeout_s=60, monotonic=SystemClock().monotonic).hold():
+    pass
+"""
+
+
+def test_whoever_was_stopped_while_it_had_the_turn_can_be_named(tmp_path: Path) -> None:
+    """The lock is free, and nobody gets past the one that waits for it."""
+    command = [sys.executable, "-c", WAITS_FOR_THE_LOCK, str(tmp_path / "lock")]
+    with lock_at(tmp_path / "lock").hold():
+        waiting = subprocess.Popen(command)
+        wait_until(lambda: not is_free(tmp_path / "lock.turn"), within_s=20, what="the other's turn")
+        waiting.send_signal(signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(waiting.pid).status() == psutil.STATUS_STOPPED, within_s=5, what="its stop")
+    try:
+        holder = find_holder(tmp_path / "lock", monotonic=SystemClock().monotonic)
+    finally:
+        waiting.send_signal(signal.SIGCONT)
+
+    assert waiting.wait(10) == 0
+    assert holder is not None
+    assert holder.pid == waiting.pid
