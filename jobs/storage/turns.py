@@ -16,15 +16,14 @@ from jobs.storage.database import Transaction
 from jobs.storage.jobs import DUE_COLUMNS, is_free
 from jobs.storage.schema import jobs
 
-#: Tenants looked at in one statement: SQLite takes 500 parts at most.
+#: Tenants, or provider entries, looked at in one statement: SQLite takes 500 parts at most.
 MOST_TENANTS = 200
 
 
 def due_tenants(tx: Transaction, kind: str, providers: Sequence[str]) -> dict[str, list[str]]:
     """The tenants with due work of a kind, by provider, in the order of their names. Held leases are not looked at."""
-    if not providers:
-        return {}
-    rows = tx.rows(_turns(kind, providers, now=tx.now))
+    parts = (providers[start : start + MOST_TENANTS] for start in range(0, len(providers), MOST_TENANTS))
+    rows = [row for part in parts for row in tx.rows(_turns(kind, part, now=tx.now))]
     found: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: (row["provider"], row["tenant"])):
         found.setdefault(row["provider"], []).append(row["tenant"])

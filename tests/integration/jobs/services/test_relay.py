@@ -23,7 +23,7 @@ from jobs.storage.database import Database, Transaction
 from jobs.storage.handler_runs import claim_due
 from jobs.storage.jobs import get_job
 from jobs.storage.outbox import append_event, event_row
-from jobs.storage.relay import POSITION, unpark
+from jobs.storage.relay import POSITION, list_unrelayed, unpark
 from jobs.storage.schema import dead_letters, handler_runs, outbox
 from tests.factories import new_job, seen
 from tests.fakes.broker import RecordingBroker
@@ -210,6 +210,16 @@ def test_a_whole_batch_of_poisoned_rows_stops_nobody_and_costs_each_one_try(data
     assert (outcome.relayed, len(outcome.failed)) == (5, BATCH)
     assert [positions(database)[event] for event in good] == [1, 2, 3, 4, 5]
     assert {row["relay_tries"] for row in rows_of(database, outbox) if row["id"] in bad} == {1}
+
+
+def test_however_many_rows_have_failed_the_next_batch_can_be_asked_for(database: Database) -> None:
+    """A database takes some ten thousands of parameters."""
+    add_events(database, 3)
+    with database.read() as tx:
+        first, *others = (row["row_id"] for row in list_unrelayed(tx, 10))
+        without = {first, *range(10_000, 110_000)}
+
+        assert [row["row_id"] for row in list_unrelayed(tx, 10, without=without)] == others
 
 
 def test_a_row_whose_data_is_no_json_is_parked_too(sqlite_url: str, clock: FakeClock) -> None:

@@ -67,6 +67,15 @@ def test_tenants_with_due_work_are_found_by_provider(database: Database, clock: 
     assert found == {PROVIDER: ["acme", "zeta"], "other": ["acme"]}
 
 
+def test_more_entries_than_a_statement_has_parts_are_looked_through_as_well(database: Database) -> None:
+    """SQLite takes 500 parts of a compound statement."""
+    names = [f"entry-{number:03}" for number in range(601)]
+    insert(database, *(row for name in (names[0], names[-1]) for row in rows_of("acme", 1, provider=name)))
+
+    with database.read() as tx:
+        assert due_tenants(tx, "submit", names) == {names[0]: ["acme"], names[-1]: ["acme"]}
+
+
 def test_tenants_take_turns_the_longest_due_of_each_first(database: Database, clock: FakeClock) -> None:
     del clock
     insert(database, *rows_of("acme", 5), *rows_of("mid", 1), *rows_of("zeta", 2, next_submit_at=T))
