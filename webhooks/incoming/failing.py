@@ -43,13 +43,21 @@ def settle_failure(runtime: Runtime, tx: Transaction, work: Work, error: Excepti
     """Writes what follows from a failed application.
 
     A rival's lock is no fault of the row and is not counted. A ``Permanent`` error buries
-    it at once, any other after :data:`MAX_FAILURES`.
+    it at once, any other after :data:`MAX_FAILURES`. Where the row's lease has passed on, it is another worker's to
+    judge, and nothing is written: the others of its transaction are ours still.
 
     Raises:
         Exception: The error itself, where the connection is lost: nothing can be written.
     """
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         raise error
+    try:
+        _settle_failure(runtime, tx, work, error, token=token)
+    except Stale:
+        _log.info("event left to another worker", event_id=work.id)
+
+
+def _settle_failure(runtime: Runtime, tx: Transaction, work: Work, error: Exception, *, token: str) -> None:
     about = {"event_id": work.id, "provider": work.row["provider"], "error": describe(error)}
     _log.warning("event not applied", **about, **traceback_of(error))
     if is_rival(error):

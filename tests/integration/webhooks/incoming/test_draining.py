@@ -389,6 +389,34 @@ def test_one_bad_row_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert [world.job(job_id)["state"] for job_id in jobs] == ["succeeded", "pending", "succeeded"]
 
 
+def test_a_bad_row_that_passed_to_another_worker_takes_nothing_of_the_others_along(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I7: what follows from its failure is the other worker's to write; the rest of the batch is ours still."""
+    jobs = [world.submitted_job(f"p-{number}")[0] for number in range(3)]
+    for number in range(3):
+        world.deliver(says("succeeded", job=f"p-{number}"), delivery_id=f"m{number}")
+    with world.database.write() as tx:
+        rows = claim_due(tx, token="slow", limit=10)
+        passed = inbox_events.c.id == next(row["id"] for row in rows if row["provider_job_id"] == "p-1")
+        tx.execute(sa.update(inbox_events).where(passed).values(lease_token="quick"))
+    whole = observe.Observer.observe_many
+
+    def fail_for_one(self: Any, tx: Any, pairs: Any) -> Any:
+        if jobs[1] in [job_id for job_id, _ in pairs]:
+            raise ValueError("a row of trouble")
+        return whole(self, tx, pairs)
+
+    monkeypatch.setattr(observe.Observer, "observe_many", fail_for_one)
+
+    counts = batch.apply_claimed(world.runtime, rows, token="slow")
+
+    assert counts.settled == 2
+    assert [world.job(job_id)["state"] for job_id in jobs] == ["succeeded", "pending", "succeeded"]
+    left = next(row for row in world.events() if row["provider_job_id"] == "p-1")
+    assert (left["lease_token"], left["failures"]) == ("quick", 0)
+
+
 def test_one_row_that_cannot_be_read_fails_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [world.submitted_job(f"p-{number}")[0] for number in range(3)]
     for number in range(3):
