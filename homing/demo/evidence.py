@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
 from homing.demo.stage import Stage
 from homing.demo.submission import Submission
+from jobs.storage.audit import all_jobs, all_steps
 from jobs.storage.database import Transaction
-from jobs.storage.schema import artifacts, job_transitions, jobs
-from jobs.storage.tallies import count_open_letters
-from webhooks.incoming.schema import inbox_events
+from jobs.storage.tallies import count_files, count_open_letters, totals
+from webhooks.incoming.tallies import count_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +77,13 @@ def gather(stage: Stage, submissions: Sequence[Submission], *, killed: Mapping[s
             effects=sink["jobs"],
             effect_events=sink["events"],
             killed=killed,
-            inbox=_counted(tx, inbox_events.c.status),
+            inbox=totals(count_events(tx), "status"),
             dead_letters=sum(row["count"] for row in count_open_letters(tx)),
-            files=_counted(tx, artifacts.c.state),
+            files=totals(count_files(tx), "state"),
         )
 
 
 def _jobs(tx: Transaction) -> list[JobFacts]:
-    columns = (jobs.c.id, jobs.c.state, jobs.c.provider_job_id, jobs.c.finished_at, jobs.c.review_reason)
     return [
         JobFacts(
             id=row["id"],
@@ -96,17 +92,9 @@ def _jobs(tx: Transaction) -> list[JobFacts]:
             finished_at=row["finished_at"],
             waits_for_person=row["review_reason"] is not None,
         )
-        for row in tx.rows(sa.select(*columns))
+        for row in all_jobs(tx)
     ]
 
 
 def _steps(tx: Transaction) -> list[Step]:
-    columns = job_transitions.c
-    chosen = (columns.job_id, columns.from_state, columns.to_state, columns.source)
-    rows = tx.rows(sa.select(*chosen).where(columns.applied).order_by(columns.id))
-    return [Step(row["job_id"], row["from_state"], row["to_state"], row["source"]) for row in rows]
-
-
-def _counted(tx: Transaction, column: sa.Column[str]) -> Counter[str]:
-    rows = tx.rows(sa.select(column.label("name"), sa.func.count().label("count")).group_by(column))
-    return Counter({str(row["name"]): row["count"] for row in rows})
+    return [Step(row["job_id"], row["from_state"], row["to_state"], row["source"]) for row in all_steps(tx)]

@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import requests
-import sqlalchemy as sa
 
 from homing.demo.books import TRAFFIC
 from homing.demo.stage import Stage
 from jobs.clock import Clock
 from jobs.core.errors import Unavailable
 from jobs.core.states import OPEN, TERMINAL
-from jobs.storage.database import Database, Transaction
-from jobs.storage.schema import job_transitions, jobs
+from jobs.storage import tallies
+from jobs.storage.database import Database
 
 #: The ledger of hundreds of jobs is long; the live table can wait a little for it.
 _LEDGER_EVERY_S = 2.0
-_COUNT = sa.func.count().label("count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +97,14 @@ class Lookout:
 
 def count_jobs(database: Database) -> tuple[Counter[str], Counter[str], int]:
     """Count jobs by state, ended jobs by what brought them home, and jobs that wait for a person."""
-    source = job_transitions.c.source
-    ended = job_transitions.c.applied & job_transitions.c.to_state.in_(sorted(TERMINAL))
     with database.read() as tx:
-        states = _counted(tx, sa.select(jobs.c.state.label("name"), _COUNT).group_by(jobs.c.state))
-        home_by = _counted(tx, sa.select(source.label("name"), _COUNT).where(ended).group_by(source))
-        waits = jobs.c.review_reason.is_not(None) & jobs.c.state.in_(sorted(OPEN))
-        waiting = tx.execute(sa.select(sa.func.count()).where(waits)).scalar_one()
-    return states, home_by, waiting
+        states = Counter(tallies.totals(tallies.count_jobs(tx), "state"))
+        ended = tallies.homecomings(tallies.count_transitions(tx))
+        waiting = sum(row["count"] for row in tallies.count_reviews(tx, among=OPEN))
+    return states, Counter(tallies.totals(ended, "source")), waiting
 
 
 def faults_seen(ledger: dict[str, Any]) -> dict[str, int]:
     """Return how often each kind of fault struck, most frequent first."""
     struck = {kind: count for kind, count in ledger.get("totals", {}).items() if count and kind not in TRAFFIC}
     return dict(sorted(struck.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _counted(tx: Transaction, statement: sa.Select[Any]) -> Counter[str]:
-    return Counter({str(row["name"]): row["count"] for row in tx.rows(statement)})

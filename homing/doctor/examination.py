@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from sqlalchemy.engine import make_url
 
 from homing.child_watch import is_stopped
 from homing.doctor.database_facts import read_database
@@ -24,6 +23,7 @@ from jobs.config.loading import Configuration
 from jobs.config.settings import Settings
 from jobs.core.errors import JobsError
 from jobs.storage.database import Database
+from jobs.storage.places import file_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def examine(configuration: Configuration, environ: Mapping[str, str]) -> Examina
 
 
 def _database(settings: Settings) -> tuple[DatabaseFacts | None, str]:
-    url = make_url(settings.database_url)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
-        return None, f"there is none at {url.database}; `homing migrate` makes one"  # looking must not make one
+    file = file_of(settings.database_url)
+    if file is not None and not file.exists():
+        return None, f"there is none at {file}; `homing migrate` makes one"  # looking must not make one
     database = Database.connect(settings.database_url)
     try:
         check_schema(database)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import sqlalchemy as sa
-
 from jobs.core.durations import format_duration
 from jobs.core.errors import Unavailable
 from jobs.services.letter_growth import ALARM as LETTER_ALARM
@@ -18,8 +16,8 @@ from jobs.storage.jobs import DUE_COLUMNS
 from jobs.storage.tallies import list_outages, oldest_due, oldest_unheard, oldest_unrelayed
 from reconciler.heartbeats import Heartbeat, list_heartbeats
 from reconciler.schedule import expected_heartbeats
-from webhooks.incoming.schema import inbox_events
-from webhooks.outgoing.schema import endpoints
+from webhooks.incoming.tallies import oldest_webhook
+from webhooks.outgoing.tallies import oldest_delivery
 
 #: Work is begun within seconds; a row that is due for longer means that nobody begins it.
 LATE = timedelta(seconds=60)
@@ -142,20 +140,6 @@ def _waiting_since(tx: Transaction) -> Iterator[tuple[str, datetime | None]]:
     yield "events to relay", oldest_unrelayed(tx)
     yield "webhooks to apply", oldest_webhook(tx)
     yield "deliveries to send", oldest_delivery(tx)
-
-
-def oldest_webhook(tx: Transaction) -> datetime | None:
-    """When the longest due webhook should have been applied."""
-    due_at = inbox_events.c.next_try_at
-    row = tx.row(sa.select(sa.func.min(due_at).label("due_at")).where(due_at.is_not(None), due_at <= tx.now))
-    return row["due_at"] if row else None
-
-
-def oldest_delivery(tx: Transaction) -> datetime | None:
-    """Since when the endpoint that has waited longest could have been sent something."""
-    due_at = endpoints.c.next_send_at
-    row = tx.row(sa.select(sa.func.min(due_at).label("due_at")).where(due_at.is_not(None), due_at <= tx.now))
-    return row["due_at"] if row else None
 
 
 def _age_s(now: datetime, since: datetime | None) -> float | None:

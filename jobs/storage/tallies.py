@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,28 @@ from jobs.storage.dead_letters import is_open
 from jobs.storage.jobs import DUE_COLUMNS
 from jobs.storage.output_schema import output_streams
 from jobs.storage.relay import IS_WAITING
-from jobs.storage.schema import dead_letters, extra_runs, job_transitions, jobs, outbox, provider_accounts
+from jobs.storage.schema import (
+    artifacts,
+    dead_letters,
+    extra_runs,
+    handler_runs,
+    job_transitions,
+    jobs,
+    outbox,
+    provider_accounts,
+)
 
 Tally = dict[str, Any]
 
 _COUNT = sa.func.count().label("count")
+
+
+def totals(rows: Iterable[Tally], by: str) -> dict[str, int]:
+    """What was counted, by one of the things it was counted by."""
+    found: dict[str, int] = {}
+    for row in rows:
+        found[str(row[by])] = found.get(str(row[by]), 0) + row["count"]
+    return found
 
 
 def count_jobs(tx: Transaction, *, tenant: str | None = None) -> list[Tally]:
@@ -25,10 +43,11 @@ def count_jobs(tx: Transaction, *, tenant: str | None = None) -> list[Tally]:
     return tx.rows(_by(jobs.c.provider, jobs.c.state, of=tenant))
 
 
-def count_reviews(tx: Transaction) -> list[Tally]:
-    """Jobs that wait for a person, by reason."""
+def count_reviews(tx: Transaction, *, among: Collection[str] | None = None) -> list[Tally]:
+    """Jobs that wait for a person, by reason; of some states, or of all."""
     reason = jobs.c.review_reason
-    return tx.rows(sa.select(reason, _COUNT).where(reason.is_not(None)).group_by(reason))
+    statement = sa.select(reason, _COUNT).where(reason.is_not(None)).group_by(reason)
+    return tx.rows(statement if among is None else statement.where(jobs.c.state.in_(sorted(among))))
 
 
 def count_transitions(tx: Transaction, *, tenant: str | None = None) -> list[Tally]:
@@ -63,6 +82,26 @@ def count_letters_after(tx: Transaction, letter_id: str = "") -> list[Tally]:
     """Dead letters with this id or a later one, by kind, whatever was decided about them since."""
     kind = dead_letters.c.kind
     return tx.rows(sa.select(kind, _COUNT).where(dead_letters.c.id >= letter_id).group_by(kind))
+
+
+def count_files(tx: Transaction) -> list[Tally]:
+    """Result files by what became of them."""
+    state = artifacts.c.state
+    return tx.rows(sa.select(state, _COUNT).group_by(state))
+
+
+def count_failing_handlers(tx: Transaction) -> list[Tally]:
+    """Events that failed at a handler and wait for another try, by handler."""
+    handler = handler_runs.c.handler
+    is_failing = handler_runs.c.next_try_at.is_not(None) & handler_runs.c.error.is_not(None)
+    return tx.rows(sa.select(handler, _COUNT).where(is_failing).group_by(handler))
+
+
+def count_lost_leases(tx: Transaction, *, before: datetime) -> int:
+    """Open jobs whose lease ran out before then, and was not given back."""
+    ran_out = jobs.c.lease_token.is_not(None) & (jobs.c.lease_until < before)
+    statement = sa.select(sa.func.count()).where(ran_out & jobs.c.state.in_(sorted(OPEN)))
+    return int(tx.execute(statement).scalar_one())
 
 
 def oldest_unrelayed(tx: Transaction) -> datetime | None:
