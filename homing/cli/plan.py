@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,36 +26,21 @@ def _duration(text: str) -> timedelta:
     return value
 
 
+def _option(words: str, default: timedelta | None = None) -> Any:
+    shown = True if default is None else format_duration(default)
+    return typer.Option(parser=_duration, metavar="DURATION", help=words, show_default=shown)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(plan)
 
 
 def plan(
-    duration: Annotated[
-        timedelta, typer.Option(parser=_duration, metavar="DURATION", help="How long a job takes, like 47m.")
-    ],
-    every: Annotated[
-        timedelta,
-        typer.Option(
-            parser=_duration,
-            metavar="DURATION",
-            help="Of polling at a fixed interval.",
-            show_default=format_duration(_EVERY),
-        ),
-    ] = _EVERY,
-    base: Annotated[
-        timedelta,
-        typer.Option(
-            parser=_duration, metavar="DURATION", help="First wait of a backoff.", show_default=format_duration(_BASE)
-        ),
-    ] = _BASE,
-    cap: Annotated[
-        timedelta,
-        typer.Option(
-            parser=_duration, metavar="DURATION", help="Longest wait of a backoff.", show_default=format_duration(_CAP)
-        ),
-    ] = _CAP,
+    duration: Annotated[timedelta, _option("How long a job takes, like 47m.")],
+    every: Annotated[timedelta, _option("Of polling at a fixed interval.", _EVERY)] = _EVERY,
+    base: Annotated[timedelta, _option("First wait of a backoff.", _BASE)] = _BASE,
+    cap: Annotated[timedelta, _option("Longest wait of a backoff.", _CAP)] = _CAP,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare fixed polling, backoff and webhooks: requests, wasted requests, and how late each one learns."""

@@ -37,7 +37,7 @@ class Finding:
 
 def diagnose(facts: Facts) -> list[Finding]:
     """Judge the facts; what explains most comes first."""
-    return [*_services(facts), *_writer(facts), *_processes(facts), *_work(facts)]
+    return [*_services(facts), *_writer(facts), *_processes(facts), *_signs_of_life(facts), *_work(facts)]
 
 
 def _services(facts: Facts) -> Iterator[Finding]:
@@ -88,6 +88,9 @@ def _processes(facts: Facts) -> Iterator[Finding]:
             f"{name} is stopped: process {numbers} lives and does nothing",
             f"let it go on (`kill -CONT {numbers}`), or end it (`kill -9 {numbers}`): another takes its place",
         )
+
+
+def _signs_of_life(facts: Facts) -> Iterator[Finding]:
     if facts.database is None:
         return
     if _is_starting(facts):

@@ -72,6 +72,22 @@ def build_intake(runtime: Runtime) -> Intake:
         count_copies=lambda copies: record_copies(runtime.database, copies),
         on_commit=bell.ring,
     )
+    key_sets, admission = _build_admission(runtime)
+    quarantine = Quarantine(lambda refused: keep_refused(runtime.database, refused))
+    receiver = Receiver(
+        runtime.providers,
+        admission=admission,
+        committer=committer,
+        quarantine=quarantine,
+        clock=runtime.clock,
+        max_bytes=runtime.settings.webhook_max_bytes,
+        measure=_measure,
+    )
+    return Intake(receiver, committer, bell, admission, key_sets, quarantine)
+
+
+def _build_admission(runtime: Runtime) -> tuple[KeySets, Admission]:
+    """These two need each other: what new keys prove is taken in by whoever asks for the keys."""
     client = HttpClient()
     key_sets = KeySets(
         lambda url: client.request("GET", url),
@@ -84,17 +100,7 @@ def build_intake(runtime: Runtime) -> Intake:
         max_bytes=runtime.settings.webhook_max_bytes,
         is_known_token=lambda provider, token: is_known_token(runtime.database, provider, token),
     )
-    quarantine = Quarantine(lambda refused: keep_refused(runtime.database, refused))
-    receiver = Receiver(
-        runtime.providers,
-        admission=admission,
-        committer=committer,
-        quarantine=quarantine,
-        clock=runtime.clock,
-        max_bytes=runtime.settings.webhook_max_bytes,
-        measure=_measure,
-    )
-    return Intake(receiver, committer, bell, admission, key_sets, quarantine)
+    return key_sets, admission
 
 
 @cache  # providers and outcomes are few, and each look-up by labels takes a lock

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from jobs.config.mapping.account import read_auth, read_values
 from jobs.config.mapping.calls import read_headers
@@ -17,6 +18,7 @@ from jobs.config.mapping.table import Table
 SECTIONS = (
     "auth", "headers", "secrets", "values", "submit", "search", "status", "cancel", "stream", "webhook", "artifacts",
 )  # fmt: skip
+_Read = TypeVar("_Read")
 _NEEDED = {
     "submit": "how a run is begun, with call and id",
     "status": "how a run is read, with call, state and states",
@@ -60,16 +62,15 @@ def _read(
     values: dict[str, object],
 ) -> ProviderMapping | None:
     artifacts, urls = read_artifacts(part) if (part := sections["artifacts"]) else (Artifacts(), None)
-    submit = read_submit(part) if (part := sections["submit"]) else None
-    status = read_status(part, urls=urls) if (part := sections["status"]) else None
-    search = read_search(part) if (part := sections["search"]) else None
-    cancel = read_cancel(part) if (part := sections["cancel"]) else None
-    stream = read_stream(part) if (part := sections["stream"]) else None
+    submit = _if_there(sections["submit"], read_submit)
+    status = _if_there(sections["status"], partial(read_status, urls=urls))
+    search = _if_there(sections["search"], read_search)
+    cancel = _if_there(sections["cancel"], read_cancel)
+    stream = _if_there(sections["stream"], read_stream)
     run_id = (status.id if status else None) or (submit.id if submit else None)
-    webhook = None
-    if part := sections["webhook"]:
-        webhook = read_webhook(part, status=status, run_id=run_id, scheme=scheme)
-    auth, headers = read_auth(part) if (part := sections["auth"]) else Auth(), read_headers(top)
+    events = partial(read_webhook, status=status, run_id=run_id, scheme=scheme)
+    webhook = _if_there(sections["webhook"], events)
+    auth, headers = _if_there(sections["auth"], read_auth) or Auth(), read_headers(top)
     if submit is None or status is None:
         return None
     return ProviderMapping(
@@ -85,6 +86,10 @@ def _read(
         secrets=secrets,
         values=values,
     )
+
+
+def _if_there(section: Table | None, read: Callable[[Table], _Read | None]) -> _Read | None:
+    return read(section) if section else None
 
 
 def _section(top: Table, name: str) -> Table | None:
