@@ -25,7 +25,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from jobs.clock import Clock, SystemClock
 from jobs.core.errors import Unavailable
+from jobs.storage.metadata import Instant
 from jobs.storage.patience import CONNECTION, Outage, limit_waits, session_options
+from jobs.storage.pings import ping_in_doubt
 from jobs.storage.writer_lock import Holder, WriterLock, find_holder, lock_file
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
@@ -41,6 +43,9 @@ _SILENCE_S = 0.5
 # A transaction of ours lies idle for milliseconds. Where its process was stopped in the middle, or a cable cut, its
 # session would keep its locks for as long as TCP hopes (two hours): no longer than the leases, which end as well.
 _IDLE_TIMEOUT_S = 15.0
+
+# Stable within its statement, so that an index may be asked for what lies before it: clock_timestamp() is not.
+_STATEMENT_NOW = sa.literal_column("(extract(epoch FROM statement_timestamp()) * 1000000)::bigint", Instant())
 
 T = TypeVar("T")
 
@@ -69,6 +74,11 @@ class Transaction:
         if self._now is None and (self.is_sqlite or not isinstance(self.clock, SystemClock)):
             self._now = self.clock.now()
         return self._now
+
+    @property
+    def sql_now(self) -> sa.ColumnElement[datetime]:
+        """The instant for the conditions of a first look, which thereby costs no round trip to ask for the time."""
+        return _STATEMENT_NOW if self.known_now is None else sa.literal(self.known_now, Instant())
 
     def _database_now(self) -> datetime:
         if self.known_now is not None:
@@ -171,10 +181,10 @@ class Database:
             pool_size=pool_size,
             max_overflow=4,
             pool_timeout=_CONNECT_TIMEOUT_S,
-            pool_pre_ping=True,
             connect_args={"options": options, "connect_timeout": _CONNECT_TIMEOUT_S, **CONNECTION},
         )
         limit_waits(engine, answer_timeout_s + _SILENCE_S)
+        ping_in_doubt(engine)
         return cls(engine, clock=clock, lock=None)
 
     @contextmanager
