@@ -32,8 +32,9 @@ demo: $(VENV)/.runtime
 run: $(VENV)/.runtime
 	$(BIN)/homing up --embedded $(ARGS)
 
+# Four processes on two cores too: half of them mostly wait (tests/services/scheduling.py).
 test: $(VENV)/.dev
-	$(PYTEST) -n auto --maxprocesses 4 --dist loadgroup -m "not browser" $(ARGS)
+	$(PYTEST) -n 4 --dist loadfile -m "not browser" $(ARGS)
 
 test-browser: $(VENV)/.dev
 	$(PYTEST) -m browser $(ARGS)

@@ -20,7 +20,7 @@ import requests
 from tests.e2e.fleet_process import FleetProcess
 from tests.services.waiting import wait_until
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.timeout(240)]
 
 _SECRET = "whsec_c3RyZWFtcy1vZi1hLXRlc3QtZmxlZXQ="
 _CONFIG = """

@@ -15,7 +15,7 @@ from benchmarks.rescue.scene import Scene, scene
 from benchmarks.scale import QUICK
 from benchmarks.stage import SQLITE, Stage
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.timeout(300)]
 # The promise is 30 s; a machine that runs a whole suite beside it gets half as much again.
 _WITHIN_S = 45.0
 

@@ -18,7 +18,7 @@ from homing.up.processes import PROCESSES
 from tests.e2e.fleet_process import FleetProcess, are_gone
 from tests.services.waiting import wait_until
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("fleet")]
+pytestmark = [pytest.mark.timeout(240)]
 
 
 def _children_of(name: str) -> int:
