@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, jsonify, request
 
 from homing.simulator.callbacks import Voice
 from homing.simulator.calls import SayError
 from homing.simulator.models import MODELS
 from homing.simulator.provider import Provider
-from homing.simulator.run import Run
-from homing.simulator.webhooks import Seal, other_secret
+from homing.simulator.run import Run, Status
+from homing.simulator.webhooks import Delivery, Habits, Seal, other_secret
+from jobs.ids import new_id
 
 View = Callable[..., Response]
 
@@ -87,6 +89,33 @@ def fields_of(value: object, *, default: Mapping[str, object]) -> dict[str, obje
 def file_urls(provider: Provider, run: Run) -> list[str]:
     """Fresh URLs of a run's result files."""
     return [str(file["url"]) for file in provider.files.describe(run, base_url=provider.base_url)]
+
+
+def say_detail(status: int, code: str, message: str) -> Response:  # noqa: ARG001 - no code is named
+    """A refusal in the words of those who name nothing but a detail."""
+    answer = jsonify(detail=message)
+    answer.status_code = status
+    return answer
+
+
+def address(
+    provider: Provider, run: Run, status: Status, document: Mapping[str, object], *, seal: Seal, habits: Habits
+) -> Delivery | None:
+    """A message to whoever asked for word of a run; none where nobody did.
+
+    Args:
+        provider: who sends it.
+        run: what it is about.
+        status: that it tells of.
+        document: the message.
+        seal: how it is signed.
+        habits: how often it is tried.
+    """
+    url = run.order.callback_url
+    if url is None:
+        return None
+    event_id = new_id("msg", at=provider.clock.now())
+    return Delivery(event_id, run.id, status.value, url, json.dumps(document).encode(), seal=seal, habits=habits)
 
 
 def standard_seal(provider: Provider) -> Seal:

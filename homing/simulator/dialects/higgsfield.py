@@ -8,24 +8,23 @@ of ends only, unsigned, until it answers 2xx. `"fail": "nsfw"` in an input ends 
 
 from __future__ import annotations
 
-import json
-
 from flask import Response, jsonify, request
 
 from homing.simulator import calls
 from homing.simulator.dialects.dialect import (
     Dialect,
+    address,
     choose_model,
     fields_of,
     open_pages,
     read_body,
     reference_of,
     route,
+    say_detail,
 )
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run, Status
 from homing.simulator.webhooks import UNSIGNED, Delivery, Habits
-from jobs.ids import new_id
 
 NAME = "higgsfield"
 
@@ -44,7 +43,7 @@ _MAX_KEY_CHARS = 255
 def create(provider: Provider) -> Dialect:
     """The dialect over one provider."""
     higgsfield = _Higgsfield(provider)
-    pages = open_pages(provider, NAME, error=say_error, scheme="Key ")
+    pages = open_pages(provider, NAME, error=say_detail, scheme="Key ")
     route(
         pages,
         (
@@ -56,13 +55,6 @@ def create(provider: Provider) -> Dialect:
     return Dialect(pages, higgsfield.tell)
 
 
-def say_error(status: int, code: str, message: str) -> Response:  # noqa: ARG001 - Higgsfield names no code
-    """A refusal as Higgsfield words it: a detail."""
-    answer = jsonify(detail=message)
-    answer.status_code = status
-    return answer
-
-
 class _Higgsfield:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -70,7 +62,7 @@ class _Higgsfield:
             NAME,
             accepted=self._accepted,
             describe=self.describe,
-            error=say_error,
+            error=say_detail,
             unknown_words=("upscaling", "Moderated", "EXPIRED"),
         )
 
@@ -79,9 +71,9 @@ class _Higgsfield:
     def generate(self, model: str) -> Response:
         body, key = read_body(), request.headers.get("Idempotency-Key")
         if body is None:
-            return say_error(422, "invalid_request", "the body must be a JSON object")
+            return say_detail(422, "invalid_request", "the body must be a JSON object")
         if key is not None and not _is_key(key):
-            return say_error(422, "invalid_key", "Idempotency-Key must be 1 to 255 visible ASCII characters")
+            return say_detail(422, "invalid_key", "Idempotency-Key must be 1 to 255 visible ASCII characters")
         callback_url = request.args.get("hf_webhook")
         order = Order(
             choose_model(model, default="video"),
@@ -95,7 +87,7 @@ class _Higgsfield:
         )
         if self._contradicts(order):
             self._note_refused(order)
-            return say_error(422, "key_mismatch", "Idempotency-Key was used before with different parameters")
+            return say_detail(422, "key_mismatch", "Idempotency-Key was used before with different parameters")
         return calls.submit(self._provider, order, wording=self._wording)
 
     def _contradicts(self, order: Order) -> bool:
@@ -144,12 +136,9 @@ class _Higgsfield:
 
     def tell(self, run: Run, status: Status) -> Delivery | None:
         """The request as it stands, once it is `completed`, `failed` or `nsfw`."""
-        url = run.order.callback_url
-        if url is None or status not in (Status.SUCCEEDED, Status.FAILED):
+        if status not in (Status.SUCCEEDED, Status.FAILED):
             return None
-        body = json.dumps(self.describe(run)).encode()
-        event_id = new_id("msg", at=self._provider.clock.now())
-        return Delivery(event_id, run.id, status.value, url, body, seal=UNSIGNED, habits=_UNTIL_TAKEN)
+        return address(self._provider, run, status, self.describe(run), seal=UNSIGNED, habits=_UNTIL_TAKEN)
 
 
 def _word(run: Run) -> str:
@@ -166,4 +155,4 @@ def _taken(run: Run) -> Response:  # noqa: ARG001 - nothing is said of it
 
 
 def _too_late(run: Run) -> Response:  # noqa: ARG001 - nothing is said of it
-    return say_error(400, "not_cancelable", "the request can no longer be canceled")
+    return say_detail(400, "not_cancelable", "the request can no longer be canceled")

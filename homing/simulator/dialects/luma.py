@@ -8,7 +8,6 @@ A deleted generation is gone: its reads are 404.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from flask import Response, jsonify, request
@@ -16,6 +15,7 @@ from flask import Response, jsonify, request
 from homing.simulator import calls
 from homing.simulator.dialects.dialect import (
     Dialect,
+    address,
     choose_model,
     fields_of,
     file_urls,
@@ -23,12 +23,12 @@ from homing.simulator.dialects.dialect import (
     read_body,
     reference_of,
     route,
+    say_detail,
 )
 from homing.simulator.instants import write_instant
 from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run, Status
 from homing.simulator.webhooks import UNSIGNED, Delivery, Habits
-from jobs.ids import new_id
 
 NAME = "luma"
 
@@ -51,7 +51,7 @@ _PAGE_ITEMS, _MAX_PAGE_ITEMS = 10, 100
 def create(provider: Provider) -> Dialect:
     """The dialect over one provider."""
     luma = _Luma(provider)
-    pages = open_pages(provider, NAME, error=say_error)
+    pages = open_pages(provider, NAME, error=say_detail)
     route(
         pages,
         (
@@ -65,13 +65,6 @@ def create(provider: Provider) -> Dialect:
     return Dialect(pages, luma.tell)
 
 
-def say_error(status: int, code: str, message: str) -> Response:  # noqa: ARG001 - Luma names no code
-    """A refusal as Luma words it: a detail."""
-    answer = jsonify(detail=message)
-    answer.status_code = status
-    return answer
-
-
 class _Luma:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -79,7 +72,7 @@ class _Luma:
             NAME,
             accepted=self._accepted,
             describe=self.describe,
-            error=say_error,
+            error=say_detail,
             status_field="state",
             unknown_words=("daydreaming", "Moderated", "EXPIRED"),
         )
@@ -89,7 +82,7 @@ class _Luma:
     def generate(self, kind: str) -> Response:
         body = read_body()
         if body is None or not isinstance(body.get("model"), str):
-            return say_error(422, "invalid_request", "model is required")
+            return say_detail(422, "invalid_request", "model is required")
         url = body.get("callback_url")
         callback_url = url if isinstance(url, str) else None
         order = Order(
@@ -118,7 +111,7 @@ class _Luma:
         run = self._provider.runs.find(run_id)
         if run is not None and not self._is_listed(run):
             self._provider.ledger.record_read(run_id=run_id, answer=404)
-            return say_error(404, "not_found", "Generation not found")
+            return say_detail(404, "not_found", "Generation not found")
         return calls.read(self._provider, run_id, wording=self._wording)
 
     def delete(self, run_id: str) -> Response:
@@ -152,12 +145,10 @@ class _Luma:
 
     def tell(self, run: Run, status: Status) -> Delivery | None:
         """The generation as it stands: `dreaming`, `completed`, `failed`."""
-        url = run.order.callback_url
-        if url is None or status is Status.CANCELED:
+        if status is Status.CANCELED:
             return None
-        body = json.dumps({**self.describe(run), "state": _WORDS[status]}).encode()
-        event_id = new_id("msg", at=self._provider.clock.now())
-        return Delivery(event_id, run.id, status.value, url, body, seal=UNSIGNED, habits=_THREE_IN_300_MS)
+        document = {**self.describe(run), "state": _WORDS[status]}
+        return address(self._provider, run, status, document, seal=UNSIGNED, habits=_THREE_IN_300_MS)
 
 
 def _fields(body: Mapping[str, object], kind: str) -> dict[str, object]:

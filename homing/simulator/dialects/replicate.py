@@ -16,6 +16,7 @@ from flask import Response, jsonify, request
 from homing.simulator import calls, stream_pages
 from homing.simulator.dialects.dialect import (
     Dialect,
+    address,
     choose_model,
     fields_of,
     file_urls,
@@ -30,7 +31,6 @@ from homing.simulator.provider import Provider
 from homing.simulator.run import Order, Run, Status
 from homing.simulator.streams import STREAMING_MODEL, Piece
 from homing.simulator.webhooks import Delivery, Habits
-from jobs.ids import new_id
 
 NAME = "replicate"
 
@@ -176,14 +176,12 @@ class _Replicate:
 
     def tell(self, run: Run, status: Status) -> Delivery | None:
         """`start` and `completed`, as far as they were asked for."""
-        url, wanted = run.order.callback_url, run.order.asked.get("webhook_events_filter")
+        wanted = run.order.asked.get("webhook_events_filter")
         event = "completed" if status.is_terminal else "start"
-        if url is None or (isinstance(wanted, list) and event not in wanted):
+        if isinstance(wanted, list) and event not in wanted:
             return None
-        body = json.dumps(self.describe(run)).encode()
         habits = _LAST_RETRY_AFTER_A_MINUTE if status.is_terminal else _ONCE
-        event_id = new_id("msg", at=self._provider.clock.now())
-        return Delivery(event_id, run.id, status.value, url, body, seal=self._seal, habits=habits)
+        return address(self._provider, run, status, self.describe(run), seal=self._seal, habits=habits)
 
 
 def _write(run: Run, told: Iterator[Piece | None]) -> Iterator[str]:
