@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from jobs.core.states import TERMINAL, JobState, is_legal
 from tests.crashing.evidence import Evidence
+from tests.crashing.letters import is_waiting
+from tests.crashing.person import is_explained
 from tests.crashing.stage import ENDS, SUBSCRIBED
 
 _SHOWN = 10
@@ -162,6 +164,36 @@ def _lost_files(evidence: Evidence) -> Iterator[str]:
     return (f"{row['id']} is {row['state']}: {row['reason']}" for row in evidence.files if row["state"] != "stored")
 
 
+def _letters(evidence: Evidence) -> Iterator[str]:
+    """Each has its reason, and at the end of a round a person has decided on it."""
+    for letter in evidence.letters:
+        about = f"{letter['kind']} {letter['ref']}: {letter['reason']}"
+        if not is_explained(letter, evidence.acked):
+            yield f"{about} (nothing of the kind was wrong)"
+        elif is_waiting(letter):
+            yield f"{about} (still waits)"
+
+
+def _lost_letters(evidence: Evidence) -> Iterator[str]:
+    known = {letter["id"] for letter in evidence.letters}
+    return (f"letter {letter} was there, and is no more" for letter in evidence.seen.letters - known)
+
+
+def _announced(evidence: Evidence) -> Iterator[str]:
+    known = {letter["id"] for letter in evidence.letters}
+    for letter in known | set(evidence.announced):
+        count = evidence.announced.get(letter, 0)
+        if count != (letter in known):
+            yield f"letter {letter} was told of {count} times"
+
+
+def _done_again(evidence: Evidence) -> Iterator[str]:
+    """A redrive takes up what failed, and nothing that was done before it."""
+    for step, at in evidence.seen.done.items():
+        if evidence.done.get(step) != at:
+            yield f"{step} was done at {at} and again at {evidence.done.get(step)}"
+
+
 CHECKS: dict[str, Check] = {
     "confirmed jobs lost": _lost_jobs,
     "jobs nobody asked for": _unasked_jobs,
@@ -184,6 +216,10 @@ CHECKS: dict[str, Check] = {
     "deliveries of nothing": _forged_deliveries,
     "acknowledged webhooks lost": _lost_webhooks,
     "files lost": _lost_files,
-    "dead letters": lambda evidence: [f"{row['kind']} {row['ref']}: {row['reason']}" for row in evidence.letters],
+    "dead letters": _letters,
+    "dead letters lost": _lost_letters,
+    "dead letters not told of once": _announced,
+    "dead letters at odds with their work": lambda evidence: evidence.seen.faults,
+    "done work done again": _done_again,
     "rows stuck": lambda evidence: [f"{name}: {count}" for name, count in evidence.unfinished.items()],
 }

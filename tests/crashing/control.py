@@ -2,7 +2,7 @@
 
 ``armed/`` holds one file for each armed point. Whoever reaches the point claims the file by renaming it to
 ``claimed/``, so that one process alone dies of it, says in ``struck/`` who it is, and kills itself. ``census/`` holds
-every name that was ever reached, ``clock/`` a step of one process's clock.
+every name that was ever reached, ``clock/`` a step of one process's clock, or of everybody's; ``ward/`` what ails.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ import psutil
 VARIABLE = "CRASH_FOLDER"
 #: Says where effects are counted.
 SINK_VARIABLE = "CRASH_SINK_URL"
+#: Below it: see :mod:`tests.crashing.ailments`.
+WARD = "ward"
+#: In place of a process: the machine, whose clock is everybody's.
+EVERYBODY = "everybody"
 _FOLDERS = ("armed", "claimed", "struck", "census", "hits", "clock")
 
 
@@ -32,7 +36,7 @@ class Arming:
 
     Attributes:
         id: Of this arming.
-        point: The name.
+        point: The name, or its beginning and a ``*``.
         nth: Which passage, of all processes together, from 1.
         with_parent: The parent dies first, as a machine takes a whole family.
     """
@@ -41,6 +45,10 @@ class Arming:
     point: str
     nth: int = 1
     with_parent: bool = False
+
+    def fits(self, name: str) -> bool:
+        """Whether a point of this name is meant."""
+        return name == self.point or (self.point.endswith("*") and name.startswith(self.point[:-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +96,8 @@ class Control:
                 found.setdefault(name, set()).add(path.name)
         return found
 
-    def step_clock(self, pid: int, offset_s: float | None) -> None:
-        """Sets the clock of one process wrong, or right again."""
+    def step_clock(self, pid: int | str, offset_s: float | None) -> None:
+        """Sets the clock of one process wrong, or of everybody, or right again."""
         path = self.folder / "clock" / str(pid)
         if offset_s is None:
             path.unlink(missing_ok=True)
@@ -111,13 +119,16 @@ class Trigger:
             self._seen.add(name)
             self._note(name)
         for arming in self._armed():
-            if arming.point == name:
-                self._strike(arming)
+            if arming.fits(name):
+                self._strike(arming, name)
 
     def clock_offset_s(self) -> float:
         """How wrong the clock of this process is."""
+        return sum(self._offset_s(whose) for whose in (str(os.getpid()), EVERYBODY))
+
+    def _offset_s(self, whose: str) -> float:
         try:
-            return float((self._folder / "clock" / str(os.getpid())).read_text())
+            return float((self._folder / "clock" / whose).read_text())
         except (FileNotFoundError, ValueError):
             return 0.0
 
@@ -146,14 +157,14 @@ class Trigger:
         self._known[name] = arming
         return arming
 
-    def _strike(self, arming: Arming) -> None:
+    def _strike(self, arming: Arming, name: str) -> None:
         if not self._is_nth(arming):
             return
         try:
             (self._folder / "armed" / arming.id).rename(self._folder / "claimed" / arming.id)
         except FileNotFoundError:
             return  # taken back, or another's
-        struck = Struck(arming.id, arming.point, role(), os.getpid(), os.getppid())
+        struck = Struck(arming.id, name, role(), os.getpid(), os.getppid())
         _write(self._folder / "struck" / arming.id, asdict(struck))
         if arming.with_parent and _is_main(os.getppid()):
             os.kill(os.getppid(), signal.SIGKILL)

@@ -3,6 +3,8 @@
 ====================  ==============================================================================================
 ``write.before``      a transaction's work is done, and not committed (``insist.before``: one that must not be given up)
 ``write.after``       it is committed
+``letter.before``     the same two of a transaction that writes a dead letter, ``decision``: that redrives or discards
+                      one, ``redrive``: that moves a redrive of many on; each beside its ``write``
 ``request.before``    a request to somebody else is about to leave
 ``request.sent``      it has left; no answer was read
 ``request.answered``  its answer is here, and nobody has looked at it
@@ -32,11 +34,17 @@ from homing.broker import CeleryBroker
 from jobs.clock import SystemClock
 from jobs.net.exchange import BoundedConnection, BoundedTlsConnection
 from jobs.services.artifact_store import ArtifactStore
-from jobs.storage.database import Database
+from jobs.storage.database import Database, Transaction
 from tests.crashing.control import Trigger
 from tests.crashing.naming import caller, route_of
 
 _kind = threading.local()
+#: Who writes what to dead letters, and to redrives of many.
+LETTER_DOORS = {
+    "jobs.storage.dead_letters": "letter",
+    "jobs.storage.letter_decisions": "decision",
+    "jobs.storage.redrives": "redrive",
+}
 
 
 def wrap_all(trigger: Trigger) -> None:
@@ -58,10 +66,14 @@ def wrap_transactions(trigger: Trigger) -> None:
     @contextmanager
     def pointed_write(self: Database) -> Iterator[Any]:
         name, kind = caller(3), getattr(_kind, "name", "write")
+        _kind.touched = set()
         with write(self) as tx:
             yield tx
-            trigger.hit(f"{kind}.before {name}")
-        trigger.hit(f"{kind}.after {name}")
+            doors = [kind, *sorted(_kind.touched)]
+            for door in doors:
+                trigger.hit(f"{door}.before {name}")
+        for door in doors:
+            trigger.hit(f"{door}.after {name}")
 
     def pointed_insist(self: Database, *args: Any, **options: Any) -> Any:
         _kind.name = "insist"
@@ -70,8 +82,23 @@ def wrap_transactions(trigger: Trigger) -> None:
         finally:
             del _kind.name
 
+    _watch_letters()
     Database.write = pointed_write  # type: ignore[method-assign]
     Database.insist = pointed_insist  # type: ignore[method-assign]
+
+
+def _watch_letters() -> None:
+    """Notes which transactions write to dead letters: the same service writes them in the end, and not at first."""
+    execute = Transaction.execute
+
+    def watched(self: Transaction, statement: Any, parameters: Any = None) -> Any:
+        door = LETTER_DOORS.get(str(sys._getframe(1).f_globals.get("__name__")))
+        if door and statement.is_dml:
+            touched: set[str] = getattr(_kind, "touched", set())
+            touched.add(door)
+        return execute(self, statement, parameters)
+
+    Transaction.execute = watched  # type: ignore[method-assign]
 
 
 def wrap_requests(connection: type[Any], trigger: Trigger) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,9 @@ import sqlalchemy as sa
 
 from jobs.core.states import OPEN
 from jobs.storage.database import Transaction
-from jobs.storage.dead_letters import is_open
 from jobs.storage.metadata import metadata
 from jobs.storage.schema import (
     artifacts,
-    dead_letters,
     handler_runs,
     job_attempts,
     job_transitions,
@@ -22,7 +21,9 @@ from jobs.storage.schema import (
     outbox,
     provider_accounts,
 )
+from tests.crashing.letters import count_announced, list_done, list_letters
 from tests.crashing.load import Acked
+from tests.crashing.person import Seen
 from tests.crashing.stage import Stage
 from webhooks.incoming.schema import inbox_events
 from webhooks.outgoing.schema import deliveries
@@ -47,7 +48,10 @@ class Evidence:
         deliveries: ``event_id, state, is_callback``.
         inbox: Delivery ids of the rows.
         files: ``state, reason``.
-        letters: Open dead letters: ``id, kind, ref, reason``.
+        letters: Every dead letter: ``id, kind, ref, job_id, reason, evidence, redriven_at, discarded_at``.
+        announced: How often each of them was told of, by id.
+        done: Steps that are done, and when they were.
+        seen: What the person in charge has seen.
         unfinished: Rows that still wait for something, by kind.
         ledger: The provider's books.
     """
@@ -65,13 +69,17 @@ class Evidence:
     inbox: frozenset[str]
     files: Sequence[Row]
     letters: Sequence[Row]
+    announced: Mapping[str, int]
+    done: Mapping[str, str]
+    seen: Seen
     unfinished: Mapping[str, int]
     ledger: Mapping[str, Any]
 
 
-def gather(stage: Stage, acked: Mapping[str, Acked], conflicts: Sequence[str]) -> Evidence:
+def gather(stage: Stage, acked: Mapping[str, Acked], conflicts: Sequence[str], *, seen: Seen) -> Evidence:
     """Asks all of them."""
-    ledger, told = stage.simulator.ledger(), stage.simulator.sink()["events"]
+    ledger, told = _ledger(stage), stage.simulator.sink()["events"]
+    delivered = Counter(stage.receiver.events()) + Counter(stage.refuser.events())
     with stage.database.read() as tx:
         return Evidence(
             acked=acked,
@@ -82,20 +90,31 @@ def gather(stage: Stage, acked: Mapping[str, Acked], conflicts: Sequence[str]) -
             events=_rows(tx, outbox, "id", "type", "job_id", "sequence", "position"),
             effects=_effects(tx),
             told=told,
-            delivered=stage.receiver.events(),
+            delivered=delivered,
             deliveries=_deliveries(tx),
             inbox=frozenset(row["delivery_id"] for row in _rows(tx, inbox_events, "delivery_id")),
             files=_rows(tx, artifacts, "id", "state", "reason"),
-            letters=open_letters(tx),
+            letters=list_letters(tx),
+            announced=count_announced(tx),
+            done=list_done(tx),
+            seen=seen,
             unfinished=count_unfinished(tx),
             ledger=ledger,
         )
 
 
-def open_letters(tx: Transaction) -> list[dict[str, Any]]:
-    """Dead letters that wait for a person."""
-    columns = dead_letters.c
-    return tx.rows(sa.select(columns.id, columns.kind, columns.ref, columns.reason).where(is_open()))
+def _ledger(stage: Stage) -> dict[str, Any]:
+    """The books of both providers, as one's."""
+    ledger = stage.simulator.ledger()
+    runs, webhooks = stage.clinic.books()
+    totals = {**ledger["totals"], "submits": ledger["totals"]["submits"] + stage.clinic.submits}
+    return {
+        **ledger,
+        "runs": [*ledger["runs"], *runs],
+        "webhooks": [*ledger["webhooks"], *webhooks],
+        "runs_billed": ledger["runs_billed"] + len(runs),
+        "totals": totals,
+    }
 
 
 def count_unfinished(tx: Transaction) -> dict[str, int]:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from random import Random
 import psutil
 
 from homing.demo.killing import kill
+from tests.crashing.control import EVERYBODY
 from tests.crashing.services import WiredPostgres
 from tests.crashing.stage import PROCESSES, Stage
 from tests.crashing.wire import Mode, Wire
@@ -142,19 +144,32 @@ def _double_beat(stage: Stage, rng: Random) -> int:
     return 0
 
 
-def _step_clock(hours: int) -> Callable[[Stage, Random], int]:
-    """Of one child: the database's clock is right, so the fleet's leases and due times are."""
+def _step_one_clock(by_s: float) -> Callable[[Stage, Random], int]:
+    """Of one child, as of a machine among several."""
 
     def cause(stage: Stage, rng: Random) -> int:
         children = [pid for name in PROCESSES for pid in stage.pids(name)[1:]]
         if children:
-            pid = rng.choice(children)
-            stage.control.step_clock(pid, hours * 3600)
-            time.sleep(rng.uniform(2, 5))
-            stage.control.step_clock(pid, None)
+            _step_clock(stage, rng, rng.choice(children), by_s)
         return 0
 
     return cause
+
+
+def _step_all_clocks(by_s: float) -> Callable[[Stage, Random], int]:
+    """As of the machine itself, which all processes live on."""
+
+    def cause(stage: Stage, rng: Random) -> int:
+        _step_clock(stage, rng, EVERYBODY, by_s)
+        return 0
+
+    return cause
+
+
+def _step_clock(stage: Stage, rng: Random, whose: int | str, by_s: float) -> None:
+    stage.control.step_clock(whose, by_s)
+    time.sleep(rng.uniform(2, 5))
+    stage.control.step_clock(whose, None)
 
 
 def _deaths(name: str) -> list[Fault]:
@@ -176,7 +191,16 @@ _EVERYWHERE: tuple[Fault, ...] = (
     Fault("half-open sockets to Redis", _on_redis(Mode.SWALLOWING)),
     Fault("beat doubled", _double_beat),
 )
-_SQLITE: tuple[Fault, ...] = (Fault("SQLite's writer lock held", _hold_writer_lock, 4),)
+#: Longer than any lease of work. On SQLite the process's clock is the database's: what is written by it lies so far in
+#: the future or the past, and a longer step only makes everybody wait for it.
+_BEYOND_LEASES_S = 25.0
+_SQLITE: tuple[Fault, ...] = (
+    Fault("SQLite's writer lock held", _hold_writer_lock, 4),
+    Fault("the clock of the machine 25 s ahead", _step_all_clocks(_BEYOND_LEASES_S)),
+    Fault("the clock of the machine 25 s behind", _step_all_clocks(-_BEYOND_LEASES_S)),
+    Fault("the clock of one process 25 s ahead", _step_one_clock(_BEYOND_LEASES_S)),
+    Fault("the clock of one process 25 s behind", _step_one_clock(-_BEYOND_LEASES_S)),
+)
 _POSTGRESQL: tuple[Fault, ...] = (
     Fault("PostgreSQL killed and restarted", _restart_postgres(WiredPostgres.kill), 2),
     Fault("PostgreSQL shut down at once and restarted", _restart_postgres(WiredPostgres.quit), 2),
@@ -184,8 +208,8 @@ _POSTGRESQL: tuple[Fault, ...] = (
     Fault("PostgreSQL refuses", _on_postgres(Mode.REFUSING), 2),
     Fault("PostgreSQL slow", _on_postgres(Mode.SLOW, cut=False), 2),
     Fault("half-open sockets to PostgreSQL", _on_postgres(Mode.SWALLOWING), 2),
-    Fault("the clock of one process an hour ahead", _step_clock(1)),
-    Fault("the clock of one process an hour behind", _step_clock(-1)),
+    Fault("the clock of one process an hour ahead", _step_one_clock(3600)),
+    Fault("the clock of one process an hour behind", _step_one_clock(-3600)),
 )
 
 
@@ -197,3 +221,10 @@ def troubles(kind: str) -> tuple[Fault, ...]:
 def draw(faults: Sequence[Fault], rng: Random) -> Fault:
     """One of them, by weight."""
     return rng.choices(faults, weights=[fault.weight for fault in faults])[0]
+
+
+def draw_rarest(faults: Sequence[Fault], rng: Random, had: Counter[str]) -> Fault:
+    """The one that has come least often for its weight, so that none is left to chance; counts it."""
+    chosen = min(faults, key=lambda fault: (had[fault.name] // fault.weight, rng.random()))
+    had[chosen.name] += 1
+    return chosen

@@ -49,6 +49,11 @@ class Journal:
         found = (entry for entry in self.audited() if entry["kind"] == "death" and entry["database"] == database)
         return Counter(entry["point"] for entry in found if entry["point"])
 
+    def troubles(self, database: str) -> Counter[str]:
+        """How often each trouble was caused in audited rounds."""
+        found = (entry for entry in self.audited() if entry["kind"] == "trouble" and entry["database"] == database)
+        return Counter(entry["name"] for entry in found)
+
     def rounds(self, database: str) -> int:
         """How many rounds have been begun, audited or not: each has another seed."""
         return sum(1 for entry in self._entries() if entry["kind"] == "round" and entry["database"] == database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
@@ -27,10 +27,16 @@ _PAUSE_S = (0.1, 0.6)
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A job the API has taken, and the Idempotency-Key it was sent with."""
+    """A job the API has taken.
+
+    Attributes:
+        key: The Idempotency-Key it was sent with.
+        ails: The entry it was sent to, where its work is in vain until that is healed.
+    """
 
     job_id: str
     key: str
+    ails: str | None = None
 
 
 class Stopped(Exception):
@@ -116,18 +122,38 @@ class Load:
         body: dict[str, Any] = {"provider": dice.choice(sorted(PROVIDERS)), "input": given}
         if dice.random() < _CALLED_BACK:
             body["callback_url"] = self.callback_url
-        answer = self._insist("/v1/jobs", body, {"Idempotency-Key": key})
-        job_id = str(answer["id"])
+        job_id = self.order(body, key)
         is_canceled = dice.random() < _CANCELED
-        self.acked[job_id] = Acked(job_id, key)
-        if number % 7 == 0 and self._insist("/v1/jobs", body, {"Idempotency-Key": key})["id"] != job_id:
+        if number % 7 == 0 and self.order(body, key) != job_id:
             self.conflicts.append(key)
         if is_canceled:
             time.sleep(dice.uniform(0, 0.5))
-            self._insist(f"/v1/jobs/{job_id}/cancel", {}, {})
+            self.insist(f"/v1/jobs/{job_id}/cancel")
 
-    def _insist(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    def order(self, body: dict[str, Any], key: str, *, ails: str | None = None) -> str:
+        """Has a job taken, however often it must ask; returns its id.
+
+        Raises:
+            Stopped: The load was ended meanwhile.
+        """
+        job_id = str(self.insist("/v1/jobs", body, {"Idempotency-Key": key})["id"])
+        self.acked[job_id] = Acked(job_id, key, ails)
+        return job_id
+
+    def insist(
+        self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Asks until there is an answer; a fleet under fire refuses and breaks off, and may never answer 4xx.
+
+        Raises:
+            Stopped: The load was ended meanwhile.
+        """
+        return self.ask(path, body, headers)[1]
+
+    def ask(
+        self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """The same, with the answer's status.
 
         Raises:
             Stopped: The load was ended meanwhile.
@@ -136,16 +162,15 @@ class Load:
             try:
                 answer = requests.post(
                     self.url + path,
-                    json=body,
-                    headers={"Authorization": f"Bearer {self.api_key}", **headers},
+                    json=body or {},
+                    headers={"Authorization": f"Bearer {self.api_key}", **(headers or {})},
                     timeout=_TIMEOUT_S,
                 )
             except requests.RequestException:
                 time.sleep(_AGAIN_S)
                 continue
             if answer.status_code < 300 or answer.status_code == 409:
-                document: dict[str, Any] = answer.json()
-                return document
+                return answer.status_code, answer.json()
             if answer.status_code < 500 and answer.status_code not in (408, 429):
                 raise AssertionError(f"{path} answered {answer.status_code}: {answer.text[:500]}")
             time.sleep(_AGAIN_S)

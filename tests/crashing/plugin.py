@@ -14,10 +14,11 @@ import sqlalchemy as sa
 
 from jobs.core.events import Event
 from jobs.handlers import on
-from tests.crashing.control import SINK_VARIABLE, VARIABLE, Trigger
+from tests.crashing.ailments import Ward
+from tests.crashing.control import SINK_VARIABLE, VARIABLE, WARD, Trigger
+from tests.crashing.defects import ENDS, failing_for, shorten_plans, wrap_defects
 from tests.crashing.doors import wrap_all
 
-ENDS = ("job.succeeded", "job.failed", "job.canceled")
 #: Without a rule against doubles: a second effect must be seen, not prevented.
 EFFECTS = sa.Table(
     "crash_effects", sa.MetaData(), sa.Column("event_id", sa.Text, nullable=False), sa.Column("job_id", sa.Text)
@@ -33,12 +34,17 @@ def _trigger() -> Trigger:
 
 trigger = _trigger()
 wrap_all(trigger)
+_ward = Ward(Path(os.environ[VARIABLE]) / WARD)
+fail_where_it_ails = failing_for(_ward)
+wrap_defects(_ward)
+shorten_plans()
 
 
 @on(*ENDS, name="crash.plain")
 def tell_sink(event: Event) -> None:
     """At least once, under one event id."""
     trigger.hit("handler.begun plain")
+    fail_where_it_ails(event)
     call = {"event": event.id, "job": _job_of(event), "type": event.type}
     with requests.Session() as session:
         session.trust_env = False
@@ -51,6 +57,7 @@ def write_effect(event: Event, connection: sa.Connection) -> None:
     """Exactly once: it commits with the handler's mark."""
     trigger.hit("handler.begun transactional")
     connection.execute(EFFECTS.insert().values(event_id=event.id, job_id=_job_of(event)))
+    fail_where_it_ails(event)
     trigger.hit("handler.acted transactional")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 
@@ -22,11 +23,14 @@ class _Server(ThreadingHTTPServer):
 class Receiver:
     """Counts deliveries by event id; one in twenty is answered 500, after it was counted.
 
-    Only the first time: after a second failure a delivery waits for minutes, as it should, and we would with it.
+    Args:
+        rng: Draws those, each at its first call.
+        refuses: Whether it is ill, and answers 500 to everything.
     """
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, *, refuses: Callable[[], bool] = lambda: False) -> None:
         self._rng = rng
+        self._refuses = refuses
         self._lock = threading.Lock()
         self._events: Counter[str] = Counter()
         self._server = _Server(("127.0.0.1", free_port()), self._handler())
@@ -48,6 +52,8 @@ class Receiver:
     def _count(self, event_id: str) -> int:
         with self._lock:
             self._events[event_id] += 1
+            if self._refuses():
+                return 500
             return 500 if self._events[event_id] == 1 and self._rng.random() < _FAILS else 204
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

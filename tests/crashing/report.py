@@ -23,12 +23,19 @@ _FIGURES = {
     "delivery_calls": "calls the endpoints got",
     "files": "result files stored",
 }
+#: Deaths that chance would seldom bring about.
+_RARE = {
+    "processes killed at the write of a letter": ("letter.",),
+    "killed at the decision on one": ("decision.",),
+    "killed at a step of a redrive of many": ("redrive.",),
+}
 _INTRO = """\
 # Under fire
 
 A whole fleet works through a steady load while its processes are killed: at named points between every commit and
 every network call, and at any moment; while its Redis is killed, frozen, emptied and cut off, its PostgreSQL killed,
-shut down, refusing and slow, its beat doubled and its clocks wrong; and while its provider misbehaves (`brutal`).
+shut down, refusing, slow and half open, its beat doubled and its clocks wrong; and while its provider misbehaves
+(`brutal`).
 After every round nothing new is sent, everything must come home, and an auditor compares three witnesses: the
 provider's ledger, the sinks that count every effect, and the database. One broken promise ends the run.
 
@@ -52,6 +59,7 @@ def write_report(entries: Sequence[Entry], starts: Sequence[Entry], *, command: 
             *_made_by(entries, starts, command),
             *_verdict(entries, databases),
             *_deaths(entries, databases),
+            *_letters(entries, databases),
             *_troubles(entries, databases),
             *_recoveries(entries),
             *_points(entries),
@@ -74,14 +82,10 @@ def _verdict(entries: Sequence[Entry], databases: Sequence[str]) -> Iterator[str
     rows = [("processes killed", *(sum(map(deaths_of, _of(entries, database))) for database in databases))]
     rows += [("rounds, each with its audit", *(len(_of(entries, database, "audit")) for database in databases))]
     rows += [(words, *(sums[database][name] for database in databases)) for name, words in _FIGURES.items()]
-    rows += [("dead letters redriven (below)", *(_redriven(entries, database) for database in databases))]
     yield from _table(("", *databases), rows)
     yield (
         "\nA job that was canceled before anything was sent has no run; every other job has one.\n\n"
-        "Found 0 of each, after every round: " + ", ".join(CHECKS) + ".\n\n"
-        "Work whose start never comes to its end three times becomes a dead letter, because it may be what kills its"
-        " worker. Here it was the harness; it redrives such letters as a person would, and what they held must come"
-        " home like the rest.\n"
+        "Found 0 of each, after every round: " + ", ".join(CHECKS) + ".\n"
     )
 
 
@@ -94,6 +98,34 @@ def _deaths(entries: Sequence[Entry], databases: Sequence[str]) -> Iterator[str]
     rows = [(*victim, *(counts[name] for name in databases)) for victim, counts in sorted(counted.items())]
     yield from _table(("process", "killed", *databases), rows)
     yield ""
+
+
+def _letters(entries: Sequence[Entry], databases: Sequence[str]) -> Iterator[str]:
+    yield "## Dead letters\n"
+    yield (
+        "Some of the work is in vain until it is healed: submits and cancels the provider declines, an answer its "
+        "adapter breaks on, a file that is not there, an event that cannot be relayed, handlers that fail (the "
+        "transactional one after its effect), a callback that is refused, webhooks that break whoever applies "
+        "them or that nobody can read. It exhausts its tries, with retry plans shortened to seconds. Then a "
+        "person, while processes go on dying, heals it and redrives its letters, each asked for twice, and of "
+        "half of the kinds all at once, some both ways at the same time. Until then each such piece has one open "
+        "letter, at every moment; no letter is lost or told of twice, what was done before the redrive is not "
+        "done again, and everything comes home. Work whose starts were lost three times becomes a dead letter "
+        "too, because it may be what kills its worker; here it was the harness.\n"
+    )
+    last = _last_audits(entries)
+    names = dict.fromkeys(name for entry in last for name in entry.get("letters", ()))
+    rows = [
+        (name, *(sum(entry.get("letters", {}).get(name, 0) for entry in _of(last, base)) for base in databases))
+        for name in names
+    ]
+    rows += [(words, *(_died_at(_of(entries, base), doors) for base in databases)) for words, doors in _RARE.items()]
+    yield from _table(("dead letters", *databases), rows)
+    yield ""
+
+
+def _died_at(entries: Sequence[Entry], doors: tuple[str, ...]) -> int:
+    return sum(1 for entry in entries if entry["kind"] == "death" and (entry["point"] or "").startswith(doors))
 
 
 def _victim(entry: Entry) -> tuple[str, str]:
@@ -154,12 +186,13 @@ def _audits(entries: Sequence[Entry]) -> list[Entry]:
 
 def _sums(entries: Sequence[Entry], database: str) -> Mapping[str, int]:
     """A fleet's figures grow from audit to audit; its last one has them all."""
-    last = {entry["fleet"]: entry for entry in _of(entries, database, "audit")}
-    return {name: sum(entry[name] for entry in last.values()) for name in _FIGURES}
+    last = _of(_last_audits(entries), database)
+    return {name: sum(entry[name] for entry in last) for name in _FIGURES}
 
 
-def _redriven(entries: Sequence[Entry], database: str) -> int:
-    return sum(len(entry["redriven"]) for entry in _of(entries, database, "audit"))
+def _last_audits(entries: Sequence[Entry]) -> list[Entry]:
+    """Of each fleet."""
+    return list({(entry["database"], entry["fleet"]): entry for entry in _audits(entries)}.values())
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:

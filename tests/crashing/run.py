@@ -20,6 +20,7 @@ from tests.crashing.evidence import Evidence
 from tests.crashing.journal import Journal
 from tests.crashing.leftovers import end_leftovers, remember
 from tests.crashing.load import Load
+from tests.crashing.person import Person
 from tests.crashing.rounds import Round
 from tests.crashing.sniper import Sniper
 from tests.crashing.stage import Kind, Stage, set_stage
@@ -75,14 +76,16 @@ def _run_on(options: RunOptions, kind: Kind, journal: Journal, say: Say) -> bool
 
 def _rounds(options: RunOptions, stage: Stage, load: Load, journal: Journal, *, fleet: int, say: Say) -> bool:
     sniper = Sniper(stage.control, Random(load.rng.random()), journal.deaths_by_point(stage.kind))
+    person, had = Person(stage, load, Random(load.rng.random())), journal.troubles(stage.kind)
     while (dead := journal.deaths(stage.kind)) < options.kills:
         began_s = time.monotonic()
-        this = Round(stage, load, sniper, journal, Random(load.rng.random()), fleet)
+        this = Round(stage, load, person, sniper, journal, Random(load.rng.random()), fleet, had)
         evidence, violations = this.run(min(options.per_round, options.kills - dead))
         took_s = time.monotonic() - began_s
         say(
             f"{stage.kind}: {dead + this.deaths} dead, {len(evidence.acked)} jobs home, "
-            f"{len(sniper.control.census())} points known, {took_s:.0f} s: {len(violations)} violations"
+            f"{len(evidence.letters)} dead letters, {len(sniper.control.census())} points known, {took_s:.0f} s: "
+            f"{len(violations)} violations"
         )
         if violations:
             _keep(options.folder, evidence, violations, say)

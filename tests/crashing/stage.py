@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,9 @@ from homing.up.processes import PROCESSES as FLEET
 from jobs.clock import SystemClock
 from jobs.storage.database import Database
 from jobs.storage.migrations import upgrade
-from tests.crashing.control import SINK_VARIABLE, VARIABLE, Control
+from tests.crashing.ailments import AILMENTS, Ward
+from tests.crashing.clinic import Clinic
+from tests.crashing.control import SINK_VARIABLE, VARIABLE, WARD, Control
 from tests.crashing.receiver import Receiver
 from tests.crashing.services import WiredPostgres, WiredRedis
 
@@ -62,6 +64,7 @@ class Stage:
     """Everything of one run.
 
     Attributes:
+        refuser: The endpoint of callbacks that ail.
         database: Past every wire, for the auditor.
     """
 
@@ -71,7 +74,10 @@ class Stage:
     redis: WiredRedis
     postgres: WiredPostgres | None
     simulator: Simulator
+    ward: Ward
+    clinic: Clinic
     receiver: Receiver
+    refuser: Receiver
     fleet: Fleet
     database: Database
     client: ApiClient
@@ -96,22 +102,43 @@ def set_stage(folder: Path, kind: Kind, *, seed: int) -> Iterator[Stage]:
         postgres = WiredPostgres() if kind == "postgresql" else None
         if postgres:
             stack.callback(postgres.close)
+        ward = Ward(control.folder / WARD)
+        clinic = Clinic(ward)
+        stack.callback(clinic.close)
         receiver = Receiver(Random(seed))
         stack.callback(receiver.close)
+        refuser = Receiver(Random(seed), refuses=lambda: ward.is_ill("ail_delivery"))
+        stack.callback(refuser.close)
         simulator = stack.enter_context(
             start_simulator(read_job_lines(OWN_JOBS)[:1], seed=seed, faults="brutal", folder=folder)
         )
         url = postgres.url if postgres else f"sqlite:///{folder / 'homing.db'}"
         database = _prepare(postgres.direct_url if postgres else url)
         stack.callback(database.close)
-        options = _options(folder, simulator, control, database_url=url, redis_url=redis.url)
+        entries = {name: (simulator.url, finish) for name, finish in PROVIDERS.items()}
+        entries |= {name: (f"{clinic.url}/{name}", "on_outcome") for name in AILMENTS}
+        options = _options(folder, entries, simulator.url, control, database_url=url, redis_url=redis.url)
         fleet = stack.enter_context(Fleet.start(options, clock=SystemClock()))
         if not fleet.wait_ready(within_s=_READY_WITHIN_S):
             raise AssertionError(f"the fleet did not come up; its logs are in {folder / 'fleet' / 'logs'}")
         client = ApiClient(Address(fleet.running.url, fleet.running.api_key))
         stack.callback(client.close)
         client.post("/v1/endpoints", {"url": receiver.url, "events": list(SUBSCRIBED), "rate": "500/s"})
-        yield Stage(kind, folder, control, redis, postgres, simulator, receiver, fleet, database, client)
+        yield Stage(
+            kind=kind,
+            folder=folder,
+            control=control,
+            redis=redis,
+            postgres=postgres,
+            simulator=simulator,
+            ward=ward,
+            clinic=clinic,
+            receiver=receiver,
+            refuser=refuser,
+            fleet=fleet,
+            database=database,
+            client=client,
+        )
 
 
 def _prepare(url: str) -> Database:
@@ -123,14 +150,20 @@ def _prepare(url: str) -> Database:
 
 
 def _options(
-    folder: Path, simulator: Simulator, control: Control, *, database_url: str, redis_url: str
+    folder: Path,
+    entries: Mapping[str, tuple[str, str]],
+    sink_url: str,
+    control: Control,
+    *,
+    database_url: str,
+    redis_url: str,
 ) -> FleetOptions:
     config = folder / "homing.toml"
     config.write_text(
         _CONFIG
         + "".join(
-            _PROVIDER.format(name=name, url=simulator.url, secret=DEMO_SECRET, finish=finish)
-            for name, finish in PROVIDERS.items()
+            _PROVIDER.format(name=name, url=url, secret=DEMO_SECRET, finish=finish)
+            for name, (url, finish) in entries.items()
         ),
         encoding="utf-8",
     )
@@ -148,6 +181,6 @@ def _options(
             "HOMING_DATABASE_URL": database_url,
             "HOMING_REDIS_URL": redis_url,
             VARIABLE: str(control.folder),
-            SINK_VARIABLE: f"{simulator.url}/sink",
+            SINK_VARIABLE: f"{sink_url}/sink",
         },
     )

@@ -12,12 +12,17 @@ import pytest
 from tests.crashing.auditor import CHECKS, audit
 from tests.crashing.evidence import Evidence
 from tests.crashing.load import Acked
+from tests.crashing.person import Seen
 
 
 def _honest() -> Evidence:
-    """Two jobs that came home, and one that was canceled before anything was sent."""
+    """Two jobs that came home, and one that was canceled before anything was sent; a handler's letter was redriven."""
     return Evidence(
-        acked={name: Acked(name, f"key-{name}") for name in ("a", "b", "c")},
+        acked={
+            "a": Acked("a", "key-a", "ail_handler"),
+            "b": Acked("b", "key-b"),
+            "c": Acked("c", "key-c"),
+        },
         conflicts=[],
         jobs=[
             {"id": "a", "state": "succeeded", "review_reason": None},
@@ -50,7 +55,10 @@ def _honest() -> Evidence:
         ],
         inbox=frozenset({"evt_a"}),
         files=[{"id": "f", "state": "stored", "reason": None}],
-        letters=[],
+        letters=[_letter("l1", redriven_at="then")],
+        announced={"l1": 1},
+        done={"step": "then"},
+        seen=Seen(letters={"l1"}, done={"step": "then"}),
         unfinished={},
         ledger={
             "runs": [
@@ -64,6 +72,11 @@ def _honest() -> Evidence:
             ],
         },
     )
+
+
+def _letter(letter_id: str, **facts: Any) -> dict[str, Any]:
+    about = {"kind": "handler", "ref": "7", "job_id": "a", "reason": "it failed", "evidence": {}}
+    return {"id": letter_id, **about, "redriven_at": None, "discarded_at": None, **facts}
 
 
 def _changed(name: str, change: Callable[[Any], Any]) -> Evidence:
@@ -102,7 +115,11 @@ CRIMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "deliveries of nothing": ("delivered", lambda delivered: delivered.update(e9=1)),
     "acknowledged webhooks lost": ("inbox", lambda _: frozenset()),
     "files lost": ("files", lambda files: files[0].update(state="rejected")),
-    "dead letters": ("letters", lambda letters: letters.append({"kind": "job", "ref": "a", "reason": "gave up"})),
+    "dead letters": ("letters", lambda letters: letters[0].update(redriven_at=None)),
+    "dead letters lost": ("letters", lambda _: [_letter("l2", redriven_at="then")]),
+    "dead letters not told of once": ("announced", lambda announced: announced.update(l1=2)),
+    "dead letters at odds with their work": ("seen", lambda seen: seen.faults.append("handler 7 was given up")),
+    "done work done again": ("done", lambda done: done.update(step="later")),
     "rows stuck": ("unfinished", lambda unfinished: unfinished.update({"jobs.next_poll_at": 1})),
 }
 
@@ -135,3 +152,24 @@ def test_an_event_that_has_no_delivery_is_seen() -> None:
     found = audit(_changed("deliveries", lambda deliveries: deliveries.pop() and None))
 
     assert "deliveries lost" in {violation.check for violation in found}
+
+
+@pytest.mark.parametrize(
+    ("letter", "accused"),
+    [
+        (_letter("l1", job_id="b"), True),
+        (_letter("l1", job_id="b", reason="3 starts never came to an end", redriven_at="then"), False),
+        (_letter("l1", kind="submit", redriven_at="then"), True),
+        (_letter("l1", discarded_at="then"), False),
+    ],
+)
+def test_a_letter_needs_what_ails_or_a_death_for_its_reason(letter: dict[str, Any], accused: bool) -> None:
+    found = audit(replace(_honest(), letters=[letter]))
+
+    assert [violation.check for violation in found] == (["dead letters"] if accused else [])
+
+
+def test_a_letter_nobody_was_told_of_is_seen() -> None:
+    found = audit(_changed("announced", lambda _: {}))
+
+    assert [violation.check for violation in found] == ["dead letters not told of once"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crashing.control import Arming, Control, Trigger
+from tests.crashing.control import EVERYBODY, Arming, Control, Trigger
 
 
 def _pass(folder: Path, name: str, times: int) -> None:
@@ -92,6 +92,26 @@ def test_a_clock_is_wrong_in_the_one_process_it_was_set_for(control: Control) ->
 
     assert wrong == -3600
     assert Trigger(control.folder).clock_offset_s() == 0
+
+
+def test_the_clock_of_the_machine_is_everybodys(control: Control) -> None:
+    control.step_clock(EVERYBODY, 25)
+    control.step_clock(os.getpid(), -5)
+
+    assert Trigger(control.folder).clock_offset_s() == 20
+
+
+def test_a_beginning_stands_for_every_point_that_begins_so_and_the_dead_name_theirs(control: Control) -> None:
+    arming = Arming("1", "letter.before *")
+    control.arm(arming)
+
+    untouched = _status_of_child(control.folder, "letter.after somebody:work")
+    status = _status_of_child(control.folder, "letter.before somebody:work")
+
+    struck = control.struck(arming)
+    assert (untouched, status) == (0, -signal.SIGKILL)
+    assert struck is not None
+    assert struck.point == "letter.before somebody:work"
 
 
 def test_the_plugin_does_not_load_in_production(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,10 @@ from homing.broker import CeleryBroker
 from jobs.net.exchange import BoundedConnection
 from jobs.net.http import HttpClient
 from jobs.services import work
-from jobs.storage.database import Database
+from jobs.storage.database import Database, Transaction
+from jobs.storage.dead_letters import dead_letter
+from jobs.storage.letter_decisions import mark_redriven
+from jobs.storage.metadata import metadata
 from tests.crashing.control import Trigger
 from tests.crashing.doors import wrap_call, wrap_requests, wrap_transactions
 
@@ -43,7 +46,8 @@ class Recorder(Trigger):
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """The doors are wrapped for one test."""
-    for owner, name in ((Database, "write"), (Database, "insist"), (CeleryBroker, "publish")):
+    wrapped = ((Database, "write"), (Database, "insist"), (Transaction, "execute"), (CeleryBroker, "publish"))
+    for owner, name in wrapped:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     monkeypatch.setattr(BoundedConnection, "request", BoundedConnection.request)
     monkeypatch.setattr(BoundedConnection, "getresponse", BoundedConnection.getresponse)
@@ -95,6 +99,22 @@ def test_a_transaction_that_fails_commits_nothing_and_passes_no_point(recorder: 
     database.close()
 
     assert recorder.passed == []
+
+
+def test_a_dead_letter_and_what_is_decided_on_it_have_points_of_their_own(recorder: Recorder, tmp_path: Path) -> None:
+    wrap_transactions(recorder)
+    database = _database(tmp_path)
+    metadata.create_all(database.engine)
+
+    with database.write() as tx:
+        letter = dead_letter(tx, "handler", "7", reason="it failed", attempts=8, tenant=None)
+    with database.write() as tx:
+        mark_redriven(tx, letter, by="a person")
+    database.close()
+
+    written = ["write.before", "letter.before", "write.after", "letter.after"]
+    decided = ["write.before", "decision.before", "write.after", "decision.after"]
+    assert [name.split(" ")[0] for name in recorder.passed] == [*written, *decided]
 
 
 def test_a_request_has_points_before_it_leaves_after_it_left_and_with_its_answer(

@@ -17,7 +17,7 @@ _FIGURES = dict.fromkeys(
 
 def _audit(database: str, fleet: int, **figures: Any) -> dict[str, Any]:
     facts = {
-        "redriven": [],
+        "letters": {"of kind handler": 2, "discarded": 1},
         "recoveries": [["web main killed", 2.5]],
         "points": ["a.before x", "a.after x"],
         "took_s": 60,
@@ -36,7 +36,8 @@ ENTRIES = [
     _death("sqlite", None),
     _audit("sqlite", 0, jobs=90),
     _death("sqlite", "a.before x", with_parent=True),
-    _audit("sqlite", 3, jobs=10, redriven=["starts never ended"]),
+    _death("sqlite", "letter.before x"),
+    _audit("sqlite", 3, jobs=10),
     {"kind": "trouble", "database": "postgresql", "name": "PostgreSQL killed", "began": 1, "ended": 2, "deaths": 1},
     _audit("postgresql", 0, jobs=5),
 ]
@@ -50,8 +51,8 @@ def _page() -> str:
 def test_deaths_of_processes_and_of_services_are_counted() -> None:
     page = _page()
 
-    assert "## 4 processes died" in page
-    assert "| processes killed | 3 | 1 |" in page
+    assert "## 5 processes died" in page
+    assert "| processes killed | 4 | 1 |" in page
 
 
 def test_a_fleets_figures_are_taken_once_however_often_it_was_audited() -> None:
@@ -61,7 +62,7 @@ def test_a_fleets_figures_are_taken_once_however_often_it_was_audited() -> None:
 def test_each_way_to_die_has_its_line() -> None:
     page = _page()
 
-    assert "| web | at a point | 1 | 0 |" in page
+    assert "| web | at a point | 2 | 0 |" in page
     assert "| web | at a point, its main process too | 1 | 0 |" in page
     assert "| web | at any moment | 1 | 0 |" in page
 
@@ -70,6 +71,14 @@ def test_commit_machine_command_and_points_are_told() -> None:
     page = _page()
 
     assert "`make crash-proof` · commit `abc` · 2026-01-01 00:00 UTC · 4 minutes" in page
-    assert "2 found, 1 of them with a death" in page
+    assert "3 found, 2 of them with a death" in page
     assert "| `a.before x` | 2 |" in page
     assert "| web main killed | 4 | 2.5 s | 2.5 s |" in page
+
+
+def test_what_became_of_dead_letters_is_counted_once_for_each_fleet() -> None:
+    page = _page()
+
+    assert "| of kind handler | 4 | 2 |" in page
+    assert "| discarded | 2 | 1 |" in page
+    assert "| processes killed at the write of a letter | 1 | 0 |" in page

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.crashing.control import Control, Trigger
-from tests.crashing.sniper import Sniper
+from tests.crashing.sniper import Sniper, is_rare
 
 
 @pytest.fixture
@@ -21,15 +21,20 @@ def control(tmp_path: Path) -> Control:
 
 
 def _armed(control: Control) -> set[str]:
+    """Points that are passed all the time."""
+    return {point for point in _all_armed(control) if not is_rare(point)}
+
+
+def _all_armed(control: Control) -> set[str]:
     return {arming.point for arming in Trigger(control.folder)._armed()}
 
 
 def test_points_without_a_death_come_first(control: Control) -> None:
-    sniper = Sniper(control, Random(1), Counter(a=1, b=2, c=1))
+    sniper = Sniper(control, Random(1), Counter(a=1, b=2, c=1, d=1))
 
     sniper.refill()
 
-    assert _armed(control) == set("defgh")
+    assert _armed(control) == set("efgh")
 
 
 def test_no_more_are_armed_while_some_are(control: Control) -> None:
@@ -40,6 +45,7 @@ def test_no_more_are_armed_while_some_are(control: Control) -> None:
     sniper.refill()
 
     assert _armed(control) == before
+    assert len(_all_armed(control)) == 7
 
 
 def test_nobody_dies_after_the_fire_was_held(control: Control) -> None:
@@ -51,7 +57,24 @@ def test_nobody_dies_after_the_fire_was_held(control: Control) -> None:
     assert _armed(control) == set()
 
 
-def test_nothing_is_armed_before_anything_was_passed(tmp_path: Path) -> None:
+def test_before_anything_was_passed_only_dead_letters_are_waited_for(tmp_path: Path) -> None:
     Sniper(Control(tmp_path), Random(1), Counter()).refill()
 
+    armed = _all_armed(Control(tmp_path))
+    assert armed
+    assert all(point.endswith(" *") for point in armed)
     assert _armed(Control(tmp_path)) == set()
+
+
+def test_some_places_are_always_kept_for_dead_letters(control: Control) -> None:
+    Sniper(control, Random(1), Counter()).refill()
+
+    assert sum(map(is_rare, _all_armed(control))) == 3
+
+
+def test_deaths_at_dead_letters_are_told_apart() -> None:
+    sniper = Sniper.__new__(Sniper)
+    sniper.deaths = Counter({"letter.before x": 2, "decision.after y": 1, "write.before x": 5})
+
+    assert sniper.deaths_at(("letter.",)) == 2
+    assert sniper.deaths_at() == 3
