@@ -124,7 +124,7 @@ def _begin(runtime: Runtime, principal: Principal, body: NewRedrive, key: str | 
     with runtime.database.read() as tx:  # a million letters take a second, and no writer may wait for so long
         fitting = _Fitting(tx.now, *redrives.count_letters(tx, body.wanted, tenant=principal.tenant, with_fleet=fleet))
     with runtime.database.write() as tx:
-        earlier = redrives.find_by_key(tx, principal.tenant, key) if key is not None else None
+        earlier = redrives.find_by_key(tx, principal.tenant, key, with_fleet=fleet) if key else None
         if earlier is not None:
             return _replay(earlier, print_)
         row = _new_row(principal, body, fitting) | {"idempotency_key": key, "fingerprint": print_}

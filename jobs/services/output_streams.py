@@ -53,6 +53,11 @@ def ring_reader(runtime: Runtime, job: Row) -> None:
 def claim_due(runtime: Runtime, limit: int, *, premise: Premise = always) -> list[tuple[str, str]]:
     """Leases streams that are due and nobody reads: new ones, those whose reader died, and those that rested.
 
+    Args:
+        runtime: The process's parts.
+        limit: Streams at most that wait for a reader at once, those claimed before included.
+        premise: Checked in the transaction.
+
     Raises:
         Stale: The premise failed.
     """
@@ -62,7 +67,7 @@ def claim_due(runtime: Runtime, limit: int, *, premise: Premise = always) -> lis
     with runtime.database.write() as tx:
         premise(tx)
         end_unwanted(tx, limit, reason=JOB_ENDED, ended_before=tx.now - GRACE)
-        return claim_streams(tx, limit, until=tx.now + LEASE)
+        return claim_streams(tx, limit, lease=LEASE)
 
 
 def _inputs(job: Row) -> Mapping[str, Any]:

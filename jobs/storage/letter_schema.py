@@ -45,10 +45,11 @@ redrives = sa.Table(
     sa.CheckConstraint("rate_per_s > 0", name="rate"),
     sa.Index("ix_redrives_next_at", "next_at", sqlite_where=_IS_DUE, postgresql_where=_IS_DUE),
     sa.Index("ix_redrives_tenant_id", "tenant", "id"),
-    # A key makes one redrive, however often its request is sent.
+    # A key makes one redrive, however often its request is sent; an admin's, which reaches further, is another request.
     sa.Index(
         "uq_redrives_key",
         "tenant",
+        "with_fleet",
         "idempotency_key",
         unique=True,
         sqlite_where=_HAS_KEY,

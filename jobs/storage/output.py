@@ -7,7 +7,7 @@ append repeats the length as well, so that a reader that was overtaken writes no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from jobs.storage.output_schema import job_output, output_streams
 from jobs.storage.schema import jobs
 
 _FREE = {"lease_token": None, "lease_until": None}
+# Five minutes, of a lease of twenty seconds.
+_MOST_DOUBLINGS = 4
 
 
 def find_stream(tx: Transaction, job_id: str) -> Row | None:
@@ -37,7 +39,7 @@ def arm_stream(tx: Transaction, *, job_id: str, provider: str, attempt: int) -> 
         tx.execute(sa.update(output_streams).where(*of_attempt).values(next_read_at=tx.now))
         return
     row = {"job_id": job_id, "provider": provider, "attempt": attempt, "generation": 1, "length": 0}
-    due_now = {"next_read_at": tx.now, "starts": 0, "tries": 0, "created_at": tx.now}
+    due_now = {"next_read_at": tx.now, "starts": 0, "tries": 0, "rings": 0, "created_at": tx.now}
     tx.execute(tx.insert(output_streams).values({**row, **due_now}).on_conflict_do_nothing())
 
 
@@ -54,14 +56,40 @@ def has_due_streams(tx: Transaction) -> bool:
     return tx.row(sa.select(output_streams.c.job_id).where(_is_due(tx.now)).limit(1)) is not None
 
 
-def claim_streams(tx: Transaction, limit: int, *, until: datetime) -> list[tuple[str, str]]:
-    """Claims due streams that nobody reads, longest due first: (job id, lease token) of each."""
-    due = sa.select(output_streams.c.job_id).where(_is_due(tx.now)).order_by(output_streams.c.next_read_at)
-    claims = [(row["job_id"], new_token()) for row in tx.rows(due.limit(limit).with_for_update(skip_locked=True))]
-    for job_id, token in claims:
-        mine = (output_streams.c.job_id == job_id, _is_due(tx.now))
-        tx.execute(sa.update(output_streams).where(*mine).values(lease_token=token, lease_until=until))
-    return claims
+def claim_streams(tx: Transaction, limit: int, *, lease: timedelta) -> list[tuple[str, str]]:
+    """Claims due streams that nobody reads: tenants take turns, the longest due of each first.
+
+    Args:
+        tx: The open transaction.
+        limit: Streams at most that wait for the reader they were claimed for, those of earlier claims included: a
+            queue longer than that would be nobody's turn but the first tenant's.
+        lease: How long the first reader called for a stream has to come. The next has twice as long, and so on: where
+            all readers are busy, calling again brings none.
+
+    Returns:
+        (job id, lease token) of each.
+    """
+    waiting = sa.select(sa.func.count()).where(output_streams.c.rings > 0, output_streams.c.lease_until > tx.now)
+    room = limit - int(tx.execute(waiting).scalar_one())
+    if room <= 0:
+        return []
+    claims = [(row, new_token()) for row in tx.rows(_in_turn(tx.now).limit(room))]
+    return [(row["job_id"], token) for row, token in claims if _claim(tx, row, token, lease=lease)]
+
+
+def _in_turn(now: datetime) -> sa.Select[Any]:
+    turn = sa.func.row_number().over(partition_by=jobs.c.tenant, order_by=output_streams.c.next_read_at)
+    columns = (output_streams.c.job_id, output_streams.c.rings)
+    due = sa.select(*columns).join(jobs, jobs.c.id == output_streams.c.job_id).where(_is_due(now))
+    return due.order_by(turn, output_streams.c.next_read_at)
+
+
+def _claim(tx: Transaction, row: Row, token: str, *, lease: timedelta) -> bool:
+    """Of two who claim at once one does."""
+    until = tx.now + lease * (1 << min(row["rings"], _MOST_DOUBLINGS))
+    taken = {"lease_token": token, "lease_until": until, "rings": output_streams.c.rings + 1}
+    free = (output_streams.c.job_id == row["job_id"], _is_due(tx.now))
+    return tx.execute(sa.update(output_streams).where(*free).values(taken)).rowcount == 1
 
 
 def end_unwanted(tx: Transaction, limit: int, *, reason: str, ended_before: datetime) -> int:
@@ -91,7 +119,7 @@ def take_stream(tx: Transaction, job_id: str, *, held: str | None, until: dateti
     if held is not None:
         is_held = (output_streams.c.lease_token == held, output_streams.c.lease_until > tx.now)
         mine = sa.and_(*is_held, output_streams.c.next_read_at.is_not(None))
-    taken = {"lease_token": new_token(), "lease_until": until, "starts": output_streams.c.starts + 1}
+    taken = {"lease_token": new_token(), "lease_until": until, "starts": output_streams.c.starts + 1, "rings": 0}
     if tx.execute(sa.update(output_streams).where(output_streams.c.job_id == job_id, mine).values(taken)).rowcount != 1:
         return None
     return find_stream(tx, job_id)

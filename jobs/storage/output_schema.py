@@ -23,6 +23,7 @@ output_streams = sa.Table(
     sa.Column("next_read_at", Instant),  # NULL while the attempt has no run, and once the stream has ended
     sa.Column("starts", sa.Integer, nullable=False),  # of readings that never came to their end, in a row
     sa.Column("tries", sa.Integer, nullable=False),  # of readings that brought nothing, in a row
+    sa.Column("rings", sa.Integer, nullable=False),  # how often a reader was called since one came
     sa.Column("lease_token", sa.Text),
     sa.Column("lease_until", Instant),
     sa.Column("created_at", Instant, nullable=False),

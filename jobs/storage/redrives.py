@@ -31,9 +31,10 @@ def insert_redrive(tx: Transaction, row: Row) -> bool:
     return tx.execute(statement).first() is not None
 
 
-def find_by_key(tx: Transaction, tenant: str, key: str) -> Row | None:
-    """The redrive a key has made."""
-    return tx.row(sa.select(redrives).where(_r.tenant == tenant, _r.idempotency_key == key))
+def find_by_key(tx: Transaction, tenant: str, key: str, *, with_fleet: bool) -> Row | None:
+    """The redrive a key has made, of those that reach as far."""
+    made = (_r.tenant == tenant, _r.with_fleet.is_(with_fleet), _r.idempotency_key == key)
+    return tx.row(sa.select(redrives).where(*made))
 
 
 def get_redrive(tx: Transaction, redrive_id: str, *, tenant: str, with_fleet: bool, locked: bool = False) -> Row:

@@ -17,7 +17,7 @@ class Streams:
     """Claims what is due and rings for it.
 
     Attributes:
-        limit: Streams a pass.
+        limit: Streams that may wait for a reader at once.
     """
 
     limit: int = 50

@@ -62,6 +62,21 @@ def test_the_same_key_is_the_same_redrive(api: Api, database: Database) -> None:
     assert other.status_code == 422
 
 
+def test_an_operators_key_and_an_admins_are_two(api: Api, database: Database) -> None:
+    """The same words from them reach different letters: an admin's also those that belong to no tenant."""
+    dead_submits(database, 1)
+    with database.write() as tx:
+        dead_letter(tx, "inbox", "evt_nobodys", reason="no JSON", attempts=1, tenant=None, job_id=None, evidence={})
+    operator = Api(api.client, create_key(database, tenant=TENANT, role=Role.OPERATOR).key)
+    admin = Api(api.client, create_key(database, tenant=TENANT, role=Role.ADMIN).key)
+
+    begun = [each.post(REDRIVE, {}, headers={"Idempotency-Key": "k-1"}) for each in (operator, admin, operator, admin)]
+
+    assert [each.json["total"] for each in begun] == [1, 2, 1, 2]
+    assert [each.headers.get("Idempotent-Replayed") for each in begun] == [None, None, "true", "true"]
+    assert len({each.json["id"] for each in begun}) == 2
+
+
 def test_a_redrive_can_be_ended(api: Api, database: Database) -> None:
     dead_submits(database, 2)
     path = f"/v1/dead-letters/redrives/{api.post(REDRIVE, {}).json['id']}"

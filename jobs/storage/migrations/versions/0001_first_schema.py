@@ -421,7 +421,7 @@ def upgrade() -> None:
     op.create_index(
         "uq_redrives_key",
         "redrives",
-        ["tenant", "idempotency_key"],
+        ["tenant", "with_fleet", "idempotency_key"],
         unique=True,
         sqlite_where=sa.text("idempotency_key IS NOT NULL"),
         postgresql_where=sa.text("idempotency_key IS NOT NULL"),
@@ -721,6 +721,7 @@ def upgrade() -> None:
         sa.Column("next_read_at", sa.BigInteger(), nullable=True),
         sa.Column("starts", sa.Integer(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("rings", sa.Integer(), nullable=False),
         sa.Column("lease_token", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),

@@ -21,6 +21,7 @@ from jobs.services.output_reading import MAX_STARTS, MAX_TRIES, Came, read_outpu
 from jobs.services.output_streams import GRACE, can_follow, claim_due
 from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.runtime import Runtime
+from jobs.services.work import LEASE
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job, update_bookkeeping
 from jobs.storage.output import append_output, find_stream, renew_stream, take_stream
@@ -468,3 +469,65 @@ def test_no_row_of_a_stream_can_say_two_things(runtime: Runtime, job_id: str) ->
     for change in ({"ended_at": runtime.clock.now()}, {"reason": "complete"}, {"length": -1}):
         with pytest.raises(IntegrityError), runtime.database.write() as tx:
             tx.execute(sa.update(output_streams).values(change))
+
+
+# More of them than readers -----------------------------------------------------------------------------------
+
+
+def tenants_of(runtime: Runtime, job_ids: list[str]) -> list[str]:
+    with runtime.database.read() as tx:
+        return [get_job(tx, job_id)["tenant"] for job_id in job_ids]
+
+
+def test_tenants_take_turns_where_there_are_more_streams_than_may_wait(runtime: Runtime, clock: FakeClock) -> None:
+    for _ in range(6):
+        a_running_job(runtime, tenant="many")
+    clock.advance(1)
+    for tenant in ("few", "one"):
+        a_running_job(runtime, tenant=tenant)
+
+    claims = claim_due(runtime, 4)
+
+    assert sorted(tenants_of(runtime, [job_id for job_id, _ in claims])) == ["few", "many", "many", "one"]
+
+
+def test_streams_that_wait_for_a_reader_make_room_only_when_one_comes(runtime: Runtime) -> None:
+    """Else the queue would grow by a message for each of them, over and over, for as long as all readers are busy."""
+    for _ in range(5):
+        a_running_job(runtime)
+    claims = claim_due(runtime, 3)
+    assert len(claims) == 3
+    assert claim_due(runtime, 3) == []
+
+    job_id, token = claims[0]
+    with runtime.database.write() as tx:
+        assert take_stream(tx, job_id, held=token, until=tx.now + LEASE)
+
+    assert len(claim_due(runtime, 3)) == 1
+
+
+def test_whoever_calls_for_a_reader_in_vain_waits_longer_each_time(runtime: Runtime, clock: FakeClock) -> None:
+    """Twenty seconds at first, which is what a lost message costs; five minutes where nobody has time."""
+    job_id, called = a_running_job(runtime), []
+    for second in range(1000):
+        if claim_due(runtime, 10):
+            called.append(second)
+        clock.advance(1)
+
+    assert called == [0, 20, 60, 140, 300, 620, 940]
+    assert stream_of(runtime, job_id)["rings"] == 7
+
+
+def test_a_reader_that_came_is_called_soon_again_when_it_dies(runtime: Runtime, clock: FakeClock) -> None:
+    job_id = a_running_job(runtime)
+    for wait_s in (20, 40, 80):
+        assert len(claim_due(runtime, 10)) == 1
+        clock.advance(wait_s)
+    with runtime.database.write() as tx:
+        assert take_stream(tx, job_id, held=None, until=tx.now + LEASE)
+    clock.advance(LEASE)
+    claim_due(runtime, 10)
+
+    left = stream_of(runtime, job_id)["lease_until"] - clock.now()
+
+    assert left == LEASE
