@@ -72,3 +72,9 @@ def test_both_locks_agree() -> None:
     ]
 
     assert pins[0].items() <= pins[1].items()
+
+
+def test_what_comes_along_is_no_link_which_would_lead_nowhere_in_an_image() -> None:
+    links = [str(path) for package in _OURS for path in (_TOP / package).rglob("*") if path.is_symlink()]
+
+    assert links == []
