@@ -26,12 +26,14 @@ def is_open(tx: Transaction, name: str, *, ref: str | None = None) -> bool:
 
 
 def find_room(tx: Transaction, entry: ProviderEntry, *, limit: int) -> int:
-    """How many requests the account may be sent now, at most ``limit``; where it has budgets, locks it."""
-    account, policy = find_account(tx, entry.name), entry.policy
-    if not _may_ask(account, tx.now):
+    """How many requests the account may be sent now, at most ``limit``; where it is any, locks it.
+
+    Also where it has no budgets of its own: a pace may have to be begun, or counted, after the jobs have been locked,
+    and whoever writes what a call came to locks the account first.
+    """
+    policy = entry.policy
+    if not _may_ask(find_account(tx, entry.name), tx.now):
         return 0
-    if policy.rate_per_s is None and policy.concurrency is None and not pacing.is_on(account, tx.now):
-        return limit
     account = lock_account(tx, entry.name)
     room = pacing.find_room(account, now=tx.now, limit=limit) if _may_ask(account, tx.now) else 0
     if policy.concurrency is not None:

@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.clock import FakeClock
 from jobs.core.errors import Stale
@@ -16,10 +17,12 @@ from jobs.services.claims import claim_due
 from jobs.services.submission import submit_job
 from jobs.storage.accounts import find_account, lock_account, update_account
 from jobs.storage.database import Database, Transaction
+from jobs.storage.jobs import lock_job
 from tests.factories import PROVIDER
 from tests.fakes.stage import Stage, a_stage
+from tests.services.waiting import wait_until
 
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 def rated(database: Database, clock: FakeClock, **policy: object) -> Stage:
@@ -226,3 +229,28 @@ def test_sweepers_at_the_same_moment_share_the_jobs_and_the_budget(database: Dat
 
     assert sum(found.values()) == 8
     assert set(found.values()) == {1}
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(concurrency=6)])
+def test_a_claim_locks_its_account_before_any_job(postgres_url: str, clock: FakeClock, policy: Policy) -> None:
+    """As whoever writes what a call came to does: the other way round the two would lock each other out."""
+    database = Database.connect(postgres_url, clock=clock)
+    stage = a_stage(database, clock, policy=policy)
+    job_id = stage.new_job(next_submit_at=clock.now() - MINUTE)  # late: the account is given a pace
+    waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    claimer = threading.Thread(target=claimed, args=(stage,))
+
+    def is_waited_for() -> bool:
+        with database.read() as tx:
+            return bool(tx.execute(waiting).scalar_one())
+
+    with database.write() as tx:
+        lock_account(tx, PROVIDER)
+        claimer.start()
+        wait_until(is_waited_for, within_s=10, what="the claim at our lock")
+        tx.execute(sa.text("SET LOCAL lock_timeout = 1000"))
+        assert lock_job(tx, job_id)["id"] == job_id
+    claimer.join()
+
+    assert stage.job(job_id)["lease_token"] is not None
+    database.close()
