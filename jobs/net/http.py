@@ -6,7 +6,10 @@ never left (:class:`NotSent`), or it left and no usable answer came (:class:`NoA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 
@@ -70,6 +73,23 @@ class Bounds:
     max_bytes: int = 8 * 1024 * 1024
 
 
+_limit = threading.local()
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Ends all requests of this thread by then, however many there are: each alone has its own bounds beside.
+
+    For what is asked under a lease: two requests that take all their time outlast it.
+    """
+    outer = getattr(_limit, "ends_at_s", math.inf)
+    _limit.ends_at_s = min(outer, SystemClock().monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _limit.ends_at_s = outer
+
+
 class HttpClient:
     """Calls providers. One per process, created after any fork; threads may share it.
 
@@ -112,6 +132,7 @@ class HttpClient:
         Raises:
             NotSent: It never left.
             NoAnswer: It left, and no complete answer within the bounds came back.
+            Transient: There was no time left for it (:func:`within`).
         """
         exchange = self._begin()
         session = _session() if fresh else self._session
@@ -138,10 +159,13 @@ class HttpClient:
         self._session.close()
 
     def _begin(self) -> Exchange:
-        bounds = self._bounds
+        bounds, now_s = self._bounds, self._monotonic()
+        left_s = getattr(_limit, "ends_at_s", math.inf) - SystemClock().monotonic()
+        if left_s <= 0:
+            raise Transient("there was no time left to ask")  # which says nothing of whom we would have asked
         exchange = Exchange(
             self._monotonic,
-            ends_at_s=self._monotonic() + bounds.total_s,
+            ends_at_s=now_s + min(bounds.total_s, left_s),
             connect_s=bounds.connect_s,
             read_s=bounds.read_s,
         )

@@ -24,12 +24,13 @@ from jobs.core.observations import JobError, Observation, ReviewReason, Source
 from jobs.core.policy import Policy
 from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
+from jobs.net.http import within
 from jobs.providers.port import Gone, Report
 from jobs.services import outages
 from jobs.services.observe import Observed
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
-from jobs.services.work import Work, begin_work, break_off, end_work, obey, ring_relay, wait_after
+from jobs.services.work import ASK_WITHIN_S, Work, begin_work, break_off, end_work, obey, ring_relay, wait_after
 from jobs.storage.database import Transaction
 from jobs.storage.history import append_transitions, transition_row
 from jobs.storage.jobs import Row, lock_job, update_bookkeeping
@@ -107,7 +108,8 @@ def _read(work: Work) -> _Answer:
     """The request itself, outside any transaction."""
     run = work.job["provider_job_id"]
     try:
-        report = work.entry.adapter.status(work.address(run))
+        with within(ASK_WITHIN_S):
+            report = work.entry.adapter.status(work.address(run))
     except JobsError as error:
         return error
     # One job's odd answer or an adapter's defect is that job's trouble; the others are polled on.

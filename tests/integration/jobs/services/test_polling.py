@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import time
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
 from jobs.clock import FakeClock
-from jobs.core.errors import Transient
+from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.observations import JobError, Progress, Source
 from jobs.core.policy import OnDeadline, Policy
 from jobs.core.states import JobState
+from jobs.net.http import Bounds, HttpClient
 from jobs.providers.port import Gone, Report
+from jobs.services import polling
 from jobs.services.claims import claim_due
-from jobs.services.polling import MAX_MISSING_READS, poll_job, request_poll
+from jobs.services.polling import MAX_MISSING_READS, Polled, poll_job, request_poll
 from jobs.services.work import MAX_STARTS
 from jobs.storage.accounts import find_account
 from jobs.storage.database import Database
@@ -426,3 +431,25 @@ def test_what_a_poll_says_is_the_providers_word(stage: Stage) -> None:
     assert (row["source"], row["provider_job_id"], row["attempt"]) == (Source.POLL, run, 1)
     assert stage.job(job_id)["error"] == {"code": "oom", "message": "out of memory"}
     assert stage.job(job_id)["finished_at"] == T
+
+
+def test_a_read_that_asks_twice_ends_while_the_job_is_ours(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request alone would be within its bounds, and both together outlast the lease."""
+    monkeypatch.setattr(polling, "ASK_WITHIN_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = HttpClient(Bounds(total_s=12.0))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+        def ask_twice(_call: object) -> object:
+            with contextlib.suppress(UnknownOutcome):
+                client.request("GET", url)
+            return client.request("GET", url)
+
+        job_id, _run = stage.running_job()
+        stage.provider.script("status", ask_twice)
+        begun = time.monotonic()
+
+        assert stage.poll(job_id) == Polled.TRANSIENT
+
+    assert time.monotonic() - begun < 2.0
+    client.close()

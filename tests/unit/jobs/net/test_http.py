@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.net.http import Answer, Bounds, HttpClient, NoAnswer, NotSent
+from jobs.core.errors import Transient
+from jobs.net.http import Answer, Bounds, HttpClient, NoAnswer, NotSent, within
 from tests.fakes.raw_server import ok, raw_server, read_request, says
 
 QUICK = Bounds(connect_s=0.3, read_s=0.3, total_s=0.6, max_bytes=1000)
@@ -243,3 +244,30 @@ def test_certificates_are_checked() -> None:
     assert ssl.create_default_context().verify_mode is ssl.CERT_REQUIRED
     client = HttpClient(QUICK)
     assert client._session.verify is True
+
+
+def test_several_requests_end_together_where_they_must() -> None:
+    """Each has time of its own; a lease has only so much for all."""
+    over = threading.Event()
+    dripping = drips(head=b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", byte=b".", over=over)
+    patient = Bounds(connect_s=5, read_s=5, total_s=30)
+    begun = time.monotonic()
+    with raw_server(says(ok(b"{}")), dripping) as server:
+        with within(0.4):
+            assert get(server.url, bounds=patient).status == 200
+            with pytest.raises(NoAnswer):
+                get(server.url, bounds=patient)
+            with pytest.raises(Transient, match="no time left"):
+                get(server.url, bounds=patient)
+        waited_s = time.monotonic() - begun
+        over.set()
+
+    assert 0.4 <= waited_s < 2.0
+
+
+def test_after_what_must_end_together_requests_have_their_own_time_again() -> None:
+    with raw_server(says(ok(b"{}"))) as server:
+        with within(0.0), pytest.raises(Transient, match="no time left"):
+            get(server.url)
+
+        assert get(server.url).status == 200
