@@ -10,7 +10,8 @@ import typer
 from homing.cli.arguments import JsonFlag
 from homing.cli.bulk_redrive import redrive_many
 from homing.cli.connect import connect
-from homing.screen import Document, cell, print_fields, print_json, print_table
+from homing.cli.pages import show_page
+from homing.screen import Document, print_fields, print_json
 
 app = typer.Typer(help="What exhausted its tries: list, show, redrive, discard.", no_args_is_help=True)
 
@@ -46,14 +47,8 @@ def list_letters(  # noqa: PLR0913, PLR0917 - options, each by its name
     fit = {"kind": kind, "job": job, "provider": provider, "endpoint": endpoint, "reason": reason}
     place = {"limit": limit, "cursor": cursor}
     filters = {**fit, "since": since, "until": until, "open": None if closed else "true", **place}
-    with connect() as client:
-        page = client.get(_PATH, filters)
-    if as_json:
-        print_json(page)
-        return
     columns = ("id", "kind", "job", "attempts", "last_failed_at", "reason")
-    rows = [[cell(letter.get(name)) for name in columns] for letter in page["data"]]
-    print_table(columns, rows, empty="no dead letters")
+    show_page(_PATH, filters, columns=columns, empty="no dead letters", as_json=as_json)
 
 
 @app.command()

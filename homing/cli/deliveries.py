@@ -9,6 +9,7 @@ import typer
 
 from homing.cli.arguments import JsonFlag
 from homing.cli.connect import connect
+from homing.cli.pages import show_page
 from homing.screen import cell, print_fields, print_json, print_table
 
 app = typer.Typer(help="What was sent where: list, show, resend.", no_args_is_help=True)
@@ -29,14 +30,8 @@ def list_deliveries(
 ) -> None:
     """List deliveries, newest first."""
     filters = {"endpoint": endpoint, "job": job, "state": state, "limit": limit, "cursor": cursor}
-    with connect() as client:
-        page = client.get(_PATH, filters)
-    if as_json:
-        print_json(page)
-        return
     columns = ("id", "endpoint", "type", "job", "state", "attempt_count", "next_try_at")
-    rows = [[cell(delivery.get(name)) for name in columns] for delivery in page["data"]]
-    print_table(columns, rows, empty="no deliveries")
+    show_page(_PATH, filters, columns=columns, empty="no deliveries", as_json=as_json)
 
 
 @app.command()

@@ -9,11 +9,13 @@ import typer
 
 from homing.cli.arguments import JsonFlag
 from homing.cli.connect import connect
-from homing.screen import Document, cell, print_fields, print_json, print_table
+from homing.cli.pages import show_page
+from homing.screen import Document, cell, print_fields, print_json
 
 app = typer.Typer(help="Where events are sent: list, add, disable, enable, rotate, recover.", no_args_is_help=True)
 
 _PATH = "/v1/endpoints"
+_COLUMNS = ("id", "url", "events", "state", "failing_since", "disabled_reason")
 
 EndpointId = Annotated[str, typer.Argument(help="The endpoint, ep_…", show_default=False)]
 SecretOption = Annotated[str | None, typer.Option(help="A secret of your own, whsec_…; default: one is made.")]
@@ -26,14 +28,8 @@ def list_endpoints(
     as_json: JsonFlag = False,
 ) -> None:
     """List endpoints, newest first."""
-    with connect() as client:
-        page = client.get(_PATH, {"limit": limit, "cursor": cursor})
-    if as_json:
-        print_json(page)
-        return
-    columns = ("id", "url", "events", "state", "failing_since", "disabled_reason")
-    rows = [[_cell(endpoint.get(name)) for name in columns] for endpoint in page["data"]]
-    print_table(columns, rows, empty="no endpoints")
+    place = {"limit": limit, "cursor": cursor}
+    show_page(_PATH, place, columns=_COLUMNS, empty="no endpoints", as_json=as_json, row=_row)
 
 
 @app.command()
@@ -96,8 +92,9 @@ def _show(document: Document, *, as_json: bool) -> None:
         print_fields(document)
 
 
-def _cell(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else cell(value)
+def _row(endpoint: Document) -> list[str]:
+    values = [endpoint.get(name) for name in _COLUMNS]
+    return [", ".join(map(str, value)) if isinstance(value, list) else cell(value) for value in values]
 
 
 def _path(endpoint: str, action: str) -> str:

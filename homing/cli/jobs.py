@@ -9,7 +9,8 @@ import typer
 
 from homing.cli.arguments import JsonFlag, Pairs, parse_input, parse_pairs, span
 from homing.cli.connect import connect, open_fleet
-from homing.screen import Document, cell, print_fields, print_json, print_table, say
+from homing.cli.pages import show_page
+from homing.screen import Document, cell, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from homing.client.documents import Job
@@ -103,15 +104,8 @@ def list_jobs(
         "limit": limit, "cursor": cursor,
     }  # fmt: skip
     filters |= {f"metadata.{name}": value for name, value in parse_pairs(metadata or []).items()}
-    with connect() as client:
-        page = client.get("/v1/jobs", filters)
-    if as_json:
-        print_json(page)
-        return
     columns = ("job", "provider", "state", "progress", "review", "created")
-    print_table(columns, [_row(job) for job in page["data"]], empty="no jobs")
-    if page.get("next_cursor"):
-        say(f"more: --cursor {page['next_cursor']}")
+    show_page("/v1/jobs", filters, columns=columns, empty="no jobs", as_json=as_json, row=_row)
 
 
 def cancel(

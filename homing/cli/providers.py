@@ -9,6 +9,7 @@ import typer
 
 from homing.cli.arguments import JsonFlag
 from homing.cli.connect import connect
+from homing.cli.pages import show_page
 from homing.local import load_configuration
 from homing.screen import Document, cell, print_json, print_table
 
@@ -20,11 +21,6 @@ Name = Annotated[str, typer.Argument(help="A provider entry of homing.toml.", sh
 @app.command("list")
 def list_providers(as_json: JsonFlag = False) -> None:
     """List the provider entries with their jobs counted."""
-    with connect() as client:
-        page = client.get("/v1/providers")
-    if as_json:
-        print_json(page)
-        return
     columns = (
         "name",
         "adapter",
@@ -35,7 +31,8 @@ def list_providers(as_json: JsonFlag = False) -> None:
         "paused since",
         "away since",
     )
-    print_table(columns, [_row(provider) for provider in page["data"]], empty="homing.toml names no provider")
+    empty = "homing.toml names no provider"
+    show_page("/v1/providers", {}, columns=columns, empty=empty, as_json=as_json, row=_row)
 
 
 @app.command()
