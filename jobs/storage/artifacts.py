@@ -6,17 +6,19 @@ A row is due while ``next_fetch_at`` is set. Every claim writes a fresh token, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from jobs.core.errors import NotFound
-from jobs.ids import new_id, new_token
+from jobs.ids import new_id
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
-from jobs.storage.metadata import Instant
+from jobs.storage.leased import LeasedWork
 from jobs.storage.schema import artifacts
+
+_work = LeasedWork(artifacts, artifacts.c.next_fetch_at)
 
 
 def artifact_rows(job: Row, links: Sequence[Row], *, attempt: int, at: datetime) -> list[Row]:
@@ -72,68 +74,28 @@ def list_artifacts(tx: Transaction, job_id: str, *, attempt: int | None = None) 
 
 
 def has_due_artifacts(tx: Transaction) -> bool:
-    """Whether any is due and free; costs one look at the index."""
-    return tx.row(sa.select(artifacts.c.id).where(_is_due(tx.now)).limit(1)) is not None
+    """Whether any is due and free."""
+    return _work.has_due(tx)
 
 
 def claim_artifacts(tx: Transaction, limit: int, *, until: datetime) -> list[tuple[str, str]]:
-    """Claims due rows that nobody holds, longest due first: (id, lease token) of each."""
-    due = sa.select(artifacts.c.id).where(_is_due(tx.now)).order_by(artifacts.c.next_fetch_at).limit(limit)
-    claims = [(row["id"], new_token()) for row in tx.rows(due.with_for_update(skip_locked=True))]
-    for artifact_id, token in claims:
-        statement = sa.update(artifacts).where(artifacts.c.id == artifact_id, _is_due(tx.now))
-        tx.execute(statement.values(lease_token=token, lease_until=until))
-    return claims
+    """Claims due files for the messages that will announce them: (id, lease token) of each."""
+    return _work.claim(tx, limit, until=until)
 
 
 def take_artifact(tx: Transaction, artifact_id: str, *, held: str | None, until: datetime) -> Row | None:
-    """Takes a row on under a token of its own, and counts the start; None where it is not ours to work on.
-
-    Args:
-        tx: The open transaction.
-        artifact_id: The row.
-        held: The token of the message; None takes a due row that nobody holds.
-        until: When the lease ends.
-    """
-    mine = _is_due(tx.now)
-    if held is not None:
-        is_held = (artifacts.c.lease_token == held, artifacts.c.lease_until > tx.now)
-        mine = sa.and_(*is_held, artifacts.c.next_fetch_at.is_not(None))
-    taken = {
-        "lease_token": new_token(),
-        "lease_until": until,
-        "starts": artifacts.c.starts + 1,
-        "next_fetch_at": later_after(artifacts.c.starts, artifacts.c.next_fetch_at, now=tx.now, lease=until - tx.now),
-    }
-    if tx.execute(sa.update(artifacts).where(artifacts.c.id == artifact_id, mine).values(taken)).rowcount != 1:
-        return None
-    return find_artifact(tx, artifact_id)
-
-
-def later_after(
-    starts: sa.Column[int], due_at: sa.Column[datetime], *, now: datetime, lease: timedelta
-) -> sa.ColumnElement[datetime]:
-    """When a row is due again if the start that is being counted never ends: later each time.
-
-    Args:
-        starts: How many before it never did.
-        due_at: As it is; the first of them waits for its lease alone.
-        now: By the database's clock.
-        lease: Of this start.
-    """
-    waits = [(starts >= count, sa.literal(now + lease * 2**count, Instant())) for count in (2, 1)]
-    return sa.case(*waits, else_=due_at)
+    """Takes a file on (:meth:`LeasedWork.take`); None where it is not ours to fetch."""
+    return _work.take(tx, artifact_id, held=held, until=until)
 
 
 def keep_artifact(tx: Transaction, row: Row, *, until: datetime) -> bool:
     """Renews the lease; False where it had been lost."""
-    return tx.execute(sa.update(artifacts).where(_is_mine(row)).values(lease_until=until)).rowcount == 1
+    return _work.keep(tx, row, until=until)
 
 
 def end_artifact(tx: Transaction, row: Row, changes: Mapping[str, Any]) -> bool:
     """Gives the lease back with what came of the fetch; False where it had been lost, and nothing was written."""
-    released = {"lease_token": None, "lease_until": None, "starts": 0, **changes}
-    return tx.execute(sa.update(artifacts).where(_is_mine(row)).values(released)).rowcount == 1
+    return _work.end(tx, row, changes)
 
 
 def rearm_artifact(tx: Transaction, artifact_id: str) -> bool:
@@ -142,12 +104,3 @@ def rearm_artifact(tx: Transaction, artifact_id: str) -> bool:
     counters = dict.fromkeys(("starts", "tries", "refreshes"), 0)
     again = sa.and_(artifacts.c.id == artifact_id, artifacts.c.state.in_(("rejected", "expired")))
     return tx.execute(sa.update(artifacts).where(again).values({**fresh, **counters})).rowcount == 1
-
-
-def _is_mine(row: Row) -> sa.ColumnElement[bool]:
-    return sa.and_(artifacts.c.id == row["id"], artifacts.c.lease_token == row["lease_token"])
-
-
-def _is_due(now: datetime) -> sa.ColumnElement[bool]:
-    is_free = sa.or_(artifacts.c.lease_until.is_(None), artifacts.c.lease_until <= now)
-    return sa.and_(artifacts.c.next_fetch_at.is_not(None), artifacts.c.next_fetch_at <= now, is_free)

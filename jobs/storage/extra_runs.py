@@ -12,11 +12,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from jobs.ids import new_id, new_token
-from jobs.storage.artifacts import later_after
+from jobs.ids import new_id
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
+from jobs.storage.leased import LeasedWork
 from jobs.storage.schema import extra_runs as runs
+
+_work = LeasedWork(runs, runs.c.next_check_at)
 
 
 def insert_extra_run(tx: Transaction, *, job_id: str, attempt: int, provider: str, run: str) -> None:
@@ -47,45 +49,23 @@ def find_extra_run_by_id(tx: Transaction, row_id: str) -> Row | None:
 
 
 def has_due_extra_runs(tx: Transaction) -> bool:
-    """Whether any is due and free; costs one look at the index."""
-    return tx.row(sa.select(runs.c.id).where(_is_due(tx.now)).limit(1)) is not None
+    """Whether any is due and free."""
+    return _work.has_due(tx)
 
 
 def claim_extra_runs(tx: Transaction, limit: int, *, until: datetime) -> list[tuple[str, str]]:
-    """Claims due rows that nobody holds, longest due first: (id, lease token) of each."""
-    due = sa.select(runs.c.id).where(_is_due(tx.now)).order_by(runs.c.next_check_at).limit(limit)
-    claims = [(row["id"], new_token()) for row in tx.rows(due.with_for_update(skip_locked=True))]
-    for row_id, token in claims:
-        statement = sa.update(runs).where(runs.c.id == row_id, _is_due(tx.now))
-        tx.execute(statement.values(lease_token=token, lease_until=until))
-    return claims
+    """Claims due runs for the messages that will announce them: (id, lease token) of each."""
+    return _work.claim(tx, limit, until=until)
 
 
 def take_extra_run(tx: Transaction, row_id: str, *, held: str | None, until: datetime) -> Row | None:
-    """Takes a row on under a token of its own, and counts the start; None where it is not ours to work on.
-
-    Args:
-        tx: The open transaction.
-        row_id: The row.
-        held: The token of the message; None takes a due row that nobody holds.
-        until: When the lease ends.
-    """
-    mine = _is_due(tx.now)
-    if held is not None:
-        mine = sa.and_(runs.c.lease_token == held, runs.c.lease_until > tx.now, runs.c.next_check_at.is_not(None))
-    counted = {"tries": runs.c.tries + 1, "starts": runs.c.starts + 1}
-    due_at = later_after(runs.c.starts, runs.c.next_check_at, now=tx.now, lease=until - tx.now)
-    taken = {"lease_token": new_token(), "lease_until": until, "next_check_at": due_at, **counted}
-    if tx.execute(sa.update(runs).where(runs.c.id == row_id, mine).values(taken)).rowcount != 1:
-        return None
-    return tx.row(sa.select(runs).where(runs.c.id == row_id))
+    """Takes a run on (:meth:`LeasedWork.take`), which counts as a try too; None where it is not ours to work on."""
+    return _work.take(tx, row_id, held=held, until=until, counts=("tries", "starts"))
 
 
 def end_extra_run(tx: Transaction, row: Row, changes: Mapping[str, Any]) -> bool:
     """Gives the lease back with what was learned; False where it had been lost, and nothing was written."""
-    mine = sa.and_(runs.c.id == row["id"], runs.c.lease_token == row["lease_token"])
-    released = {"lease_token": None, "lease_until": None, "starts": 0, **changes}
-    return tx.execute(sa.update(runs).where(mine).values(released)).rowcount == 1
+    return _work.end(tx, row, changes)
 
 
 def rearm_extra_run(tx: Transaction, row_id: str) -> None:
@@ -99,8 +79,3 @@ def leave_extra_run(tx: Transaction, provider: str, run: str, *, reason: str) ->
     left = {"settled": "left", "settled_at": tx.now, "reason": reason, "next_check_at": None, "lease_token": None}
     mine = sa.and_(runs.c.provider == provider, runs.c.provider_job_id == run, runs.c.settled.is_(None))
     tx.execute(sa.update(runs).where(mine).values(left))
-
-
-def _is_due(now: datetime) -> sa.ColumnElement[bool]:
-    is_free = sa.or_(runs.c.lease_until.is_(None), runs.c.lease_until <= now)
-    return sa.and_(runs.c.next_check_at.is_not(None), runs.c.next_check_at <= now, is_free)
