@@ -2,9 +2,9 @@
 own outcome.
 
 A batch is what came while the last one was being committed, so a lone event waits for nobody and a burst shares its
-commits. Those released together come back together: while more keep coming, a batch is held open until it is as large
-as the last one, for else half of them would always just miss it. The thread starts at the first event, in whichever
-process that is, so a fork is harmless.
+commits. Those released come back: while more keep coming, a batch is held open until it is as large as the last one
+and what waited for it, for else each half of them would always just miss the other's. The thread starts at the first
+event, in whichever process that is, so a fork is harmless.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Committer:
             count_copies: Counts acknowledged repeats by row; returns what it could not count yet.
             on_commit: Called after a commit that left work to do; must neither wait nor raise.
             caller_wait: How long :meth:`submit` waits at most.
-            gathering_pause: How long an open batch waits for the next event, while it is smaller than the last one.
+            gathering_pause: How long an open batch waits for the next event, while it is smaller than expected.
         """
         self._store = store
         self._count_copies = count_copies
@@ -98,7 +98,7 @@ class Committer:
         self._queue: deque[_Caller] = deque()
         self._copies: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-        self._last_size = 1
+        self._expected = 1  # callers of the next batch
         self._is_stopping = False
         self._is_busy = False
         self._is_held_up = False
@@ -120,7 +120,7 @@ class Committer:
             if self._is_held_up:
                 raise Unavailable("a commit is taking too long", retry_after=_RETRY_AFTER)
             self._queue.append(caller)
-            self._wake(is_needed=len(self._queue) == 1 or len(self._queue) >= self._last_size)
+            self._wake(is_needed=len(self._queue) == 1 or len(self._queue) >= self._expected)
         if not caller.wait(self._caller_wait_s):
             self._withdraw(caller)
             raise Unavailable("the event was not stored in time", retry_after=_RETRY_AFTER)
@@ -180,7 +180,7 @@ class Committer:
         if not self._queue:
             self._condition.wait_for(lambda: self._queue or self._is_stopping, timeout=_COUNTING_PAUSE_S)
         before = 0
-        while before < len(self._queue) < self._last_size and not self._is_stopping:
+        while before < len(self._queue) < self._expected and not self._is_stopping:
             before = len(self._queue)
             self._condition.wait(self._gathering_pause_s)
 
@@ -191,7 +191,7 @@ class Committer:
             caller = self._queue.popleft()
             size_bytes += len(caller.event.raw)
             taken.append(caller)
-        self._last_size = max(1, len(taken))
+        self._expected = max(1, len(taken))
         return taken
 
     def _commit(self, callers: Sequence[_Caller]) -> None:
@@ -219,6 +219,7 @@ class Committer:
             self._release([caller], outcomes)
 
     def _release(self, callers: Sequence[_Caller], outcomes: Sequence[Stored]) -> None:
+        self._expected = min(len(callers) + len(self._queue), _MAX_BATCH)  # before any of them can have come back
         for caller, stored in zip(callers, outcomes, strict=True):
             if stored.known is not None:
                 self._seen.add(caller.event.key, stored.known)

@@ -113,12 +113,31 @@ def test_an_event_alone_waits_for_no_timer(committer: Committer, inbox: Inbox) -
 
 def test_a_batch_is_held_open_until_it_is_as_large_as_the_last_one(committer: Committer, inbox: Inbox) -> None:
     """Those released together come back together; else each commit would take half of them."""
-    committer._gathering_pause_s = 60
     gather(committer, inbox, 3)
+    committer._gathering_pause_s = 60
 
     finish(submit_all(committer, 3, prefix="back"))
 
     assert [len(batch) for batch in inbox.batches] == [1, 3, 3]
+
+
+def test_those_who_waited_meanwhile_are_held_until_those_released_are_back(committer: Committer, inbox: Inbox) -> None:
+    """Else two halves of the callers would take turns, and each commit would serve one of them."""
+    gather(committer, inbox, 3)
+    committer._gathering_pause_s = 60
+    inbox.go_on.clear()
+    inbox.reached.clear()
+    released = submit_all(committer, 3, prefix="one")
+    assert inbox.reached.wait(5)
+    waiting = submit_all(committer, 2, prefix="other")
+    while len(committer._queue) < 2:
+        threading.Event().wait(0.001)
+
+    inbox.go_on.set()
+    finish(released)
+    finish([*waiting, *submit_all(committer, 3, prefix="back")])
+
+    assert [len(batch) for batch in inbox.batches] == [1, 3, 3, 5]
 
 
 def test_a_batch_is_held_open_no_longer_than_more_keep_coming(committer: Committer, inbox: Inbox) -> None:
@@ -132,8 +151,8 @@ def test_a_batch_is_held_open_no_longer_than_more_keep_coming(committer: Committ
 
 def test_whoever_waits_in_an_open_batch_is_committed_at_a_stop(committer: Committer, inbox: Inbox) -> None:
     """I14: nobody is lost between the queue and the commit."""
-    committer._gathering_pause_s = 60
     gather(committer, inbox, 5)
+    committer._gathering_pause_s = 60
     waiting = submit_all(committer, 2, prefix="late")
     while len(committer._queue) < 2:
         threading.Event().wait(0.001)
@@ -160,7 +179,7 @@ def test_an_open_batch_that_everybody_has_left_ends_no_thread(
 
     monkeypatch.setattr(committer._condition, "wait", leave)
     with committer._condition:
-        committer._last_size = 2
+        committer._expected = 2
         committer._queue.append(_Caller(an_event(header_id="impatient")))
         committer._condition.notify()
     assert have_left.wait(5)
