@@ -95,7 +95,8 @@ def split_path(path: str) -> tuple[str, str | None] | None:
 
 def acknowledgement(status: str, event_id: str) -> Answer:
     """The 200 that says what became of an event."""
-    return Answer(200, _dump({"status": status, "event": event_id}), {"Content-Type": "application/json"}, status)
+    body = f'{{"status":"{status}","event":"{event_id}"}}'  # words of ours, which need no escapes: an encoder costs more
+    return Answer(200, body.encode("ascii"), {"Content-Type": "application/json"}, status)
 
 
 def problem_of(error: JobsError, headers: Mapping[str, str] | None = None) -> Answer:

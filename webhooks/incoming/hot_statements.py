@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from jobs.storage.database import Transaction
@@ -40,6 +41,7 @@ _NAMES = ", ".join([*_SAID, "duplicates, tries, failures, received_at, next_try_
 _ONCE = "ON CONFLICT (provider, dedupe_key) DO NOTHING"
 #: Rows of one statement on SQLite, which prepares one for each number of rows and keeps them.
 _SQLITE_ROWS = 32
+_encode = json.JSONEncoder(check_circular=False).encode  # headers are texts by name: nothing could hold itself
 _SQLITE_PRESENT = "SELECT id FROM inbox_events WHERE id IN (SELECT value FROM json_each(?))"
 # Without an instant of ours the database's own is taken, in the same round trip.
 _POSTGRESQL_INSERT = f"""
@@ -88,7 +90,7 @@ def _insert_sqlite(tx: Transaction, events: Sequence[NewEvent]) -> set[str]:
     now_us, inserted = to_microseconds(tx.now), 0
     for begin in range(0, len(events), _SQLITE_ROWS):
         part = events[begin : begin + _SQLITE_ROWS]
-        values = tuple(value for event in part for value in (*_said(event), *_times(event, now_us)))
+        values = tuple(chain.from_iterable((*_said(event), *_times(event, now_us)) for event in part))
         inserted += tx.connection.exec_driver_sql(_sqlite_insert(len(part)), values).rowcount
     ids = [event.id for event in events]
     if inserted == len(ids):
@@ -141,11 +143,11 @@ def _said(event: NewEvent) -> tuple[Any, ...]:
         event.scheme,
         event.secret_index,
         event.raw,
-        json.dumps(dict(event.headers)),
+        _encode(event.headers),
         event.digest,
         event.fact,
         event.provider_job_id,
-        str(event.status),
+        event.status.value,
         event.reason,
     )
 
