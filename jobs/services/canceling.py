@@ -22,12 +22,13 @@ from jobs.core.decisions import Step
 from jobs.core.errors import Conflict, JobsError
 from jobs.core.observations import Observation, Source
 from jobs.core.states import JobState, is_terminal
+from jobs.net.http import within
 from jobs.providers.port import AlreadyFinished, Gone, Report
 from jobs.services import outages
 from jobs.services.job_views import view_of
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
-from jobs.services.work import MAX_TRIES, Work, begin_work, bury, end_work, obey, ring_relay, wait_after
+from jobs.services.work import ASK_WITHIN_S, Work, begin_work, bury, end_work, gives_up, obey, ring_relay, wait_after
 from jobs.storage.attempts import get_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.history import append_transitions, transition_row
@@ -136,7 +137,8 @@ def _begin(tx: Transaction, runtime: Runtime, *, job_id: str, lease_token: str |
 def _perform(work: Work) -> _Answer:
     """The request itself, outside any transaction; a provider takes the same cancel twice without harm."""
     try:
-        return work.entry.adapter.cancel(work.address(work.job["provider_job_id"]))
+        with within(ASK_WITHIN_S):
+            return work.entry.adapter.cancel(work.address(work.job["provider_job_id"]))
     except JobsError as error:
         return error
     # An adapter's defect is this job's trouble only; the cancel is tried again and counted.
@@ -170,7 +172,7 @@ class _CancelRecord:
             case JobsError():
                 return self._failed(answer, answer.detail)
             case _:
-                return self._failed(None, f"the adapter raised {type(answer).__name__}")
+                return self._failed(answer, f"the adapter raised {type(answer).__name__}")
 
     def impossible(self) -> Canceled:
         """The provider cannot cancel: see the module."""
@@ -195,11 +197,11 @@ class _CancelRecord:
         end_work(self.tx, self.work, due_at=None, cancel_tries=0)
         return result
 
-    def _failed(self, error: JobsError | None, reason: str) -> Canceled:
-        work = self.work
+    def _failed(self, answer: Exception, reason: str) -> Canceled:
+        work, error = self.work, answer if isinstance(answer, JobsError) else None
         # A provider that is busy, or away, has not failed this job.
         asked_to_wait = self.away or (error is not None and error.retry_after is not None)
-        if asked_to_wait or work.tries < MAX_TRIES:
+        if asked_to_wait or not gives_up(self.tx, work.entry, answer, tries=work.tries):
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
             end_work(self.tx, work, due_at=due_at, cancel_tries=work.tries - asked_to_wait)
             return Canceled.RETRY

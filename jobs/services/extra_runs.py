@@ -20,13 +20,14 @@ import structlog
 
 from jobs.core.errors import JobsError, Transient
 from jobs.core.states import is_terminal
+from jobs.net.http import within
 from jobs.providers.port import AlreadyFinished, Gone, Report
 from jobs.services import budgets, outages
 from jobs.services.observe import DOUBLE_SUBMIT, letter_ref
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.spending import book_extra
-from jobs.services.work import LEASE, MAX_STARTS, MAX_TRIES, wait_after
+from jobs.services.work import ASK_WITHIN_S, LEASE, MAX_STARTS, gives_up, wait_after
 from jobs.storage.attempts import Charge, find_attempt_by_run, get_attempt, raise_costs
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import add_to_reason
@@ -117,7 +118,8 @@ def stop_extra_run(runtime: Runtime, extra_id: str, lease_token: str | None = No
             case = _begin(tx, runtime, extra_id, lease_token=lease_token)
         if case is None:
             return Stopped.NOTHING
-        ruling = _look(case) or _cancel(runtime, case)
+        with within(ASK_WITHIN_S):
+            ruling = _look(case) or _cancel(runtime, case)
         with runtime.database.write() as tx:
             result = _record(tx, runtime, case, ruling)
     _log.info("extra run", job=case.extra["job_id"], run=case.run, result=str(result), reason=ruling.reason)
@@ -246,13 +248,13 @@ def _record(tx: Transaction, runtime: Runtime, case: _Case, ruling: _Ruling) -> 
     lock_job(tx, case.extra["job_id"])
     lags = ruling.may_lag and tx.now - case.extra["found_at"] < _LAG
     again = lags or ruling.result in (Stopped.RETRY, Stopped.CANCELED)
-    if again and (away or case.extra["tries"] < MAX_TRIES):
+    if again and (away or not gives_up(tx, case.entry, ruling.error, tries=case.extra["tries"])):
         wait = wait_after(ruling.error, case.extra["tries"], rng=runtime.rng)
         counted = {"tries": case.extra["tries"] - away}
         end_extra_run(tx, case.extra, {"next_check_at": tx.now + wait, "reason": ruling.reason, **counted})
         return Stopped.RETRY if lags else ruling.result
     if again and not lags:
-        ruling = _Ruling(Stopped.LEFT, f"given up after {MAX_TRIES} tries: {ruling.reason}", ruling.report)
+        ruling = _Ruling(Stopped.LEFT, f"given up after {case.extra['tries']} tries: {ruling.reason}", ruling.report)
     _settle(tx, case, ruling)
     return ruling.result
 

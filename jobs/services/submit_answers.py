@@ -24,7 +24,7 @@ from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime
 from jobs.services.spending import Overspent
 from jobs.services.submit_plan import MAX_ASKS, Sent, SubmitStep, next_step
-from jobs.services.work import MAX_TRIES, Work, break_off, bury, end_work, obey, wait_after
+from jobs.services.work import MAX_TRIES, Work, break_off, bury, end_work, gives_up, obey, wait_after
 from jobs.storage.attempts import update_attempt
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row, lock_job
@@ -159,7 +159,7 @@ class SubmitRecord:
             self._note({"sending_at": None}, job_attempts.c.sending_at == self.submit.attempt["sending_at"])
         asked_to_wait = error.retry_after is not None or self.away  # a provider that is busy has not failed
         tries = work.tries - asked_to_wait
-        if asked_to_wait or work.tries < MAX_TRIES:
+        if asked_to_wait or not gives_up(self.tx, work.entry, error, tries=work.tries):
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
             end_work(self.tx, work, due_at=due_at, submit_tries=tries)
             return Submitted.RETRY

@@ -20,11 +20,14 @@ import structlog
 
 from jobs.broker import RELAY
 from jobs.core.backoff import Rng, retry_wait
+from jobs.core.breaker import Seen
 from jobs.core.errors import JobsError
 from jobs.ids import new_token
 from jobs.services import budgets
 from jobs.services.lease_keeper import LeaseKeeper
+from jobs.services.outages import seen_of
 from jobs.services.runtime import ProviderEntry, Runtime
+from jobs.storage.accounts import was_heard
 from jobs.storage.database import Transaction
 from jobs.storage.dead_letters import dead_letter
 from jobs.storage.jobs import (
@@ -44,9 +47,13 @@ from jobs.storage.schema import jobs
 # 30 s, by a worker that has to be started first. A submit, whose answer must be written, renews it (:func:`keep`).
 LEASE = timedelta(seconds=20)
 _RENEW_EVERY_S = 6.0
+#: For all requests of a read or a cancel together: some providers are asked twice. The rest is for writing it down.
+ASK_WITHIN_S = 15.0
 MAX_STARTS = 3
-# After so many failed tries at a provider a person is asked.
+# After so many failed tries at a provider a person is asked …
 MAX_TRIES = 8
+# … or after so many, more than an hour, where nobody has had an answer meanwhile: it may be the provider's trouble.
+MAX_UNANSWERED = 20
 _RETRY_BASE, _RETRY_CAP = timedelta(seconds=2), timedelta(minutes=10)
 # An adapter that raises what it must not has few tries; whatever it stumbled over may be gone by the next.
 _BROKEN_BASE = timedelta(seconds=10)
@@ -201,6 +208,19 @@ def wait_after(error: JobsError | None, tries: int, *, rng: Rng, base: timedelta
     wait = retry_wait(tries, base=base, cap=_RETRY_CAP, rng=rng)
     asked = error.retry_after if error is not None else None
     return wait if asked is None else max(wait, asked)
+
+
+def gives_up(tx: Transaction, entry: ProviderEntry, answer: object, *, tries: int) -> bool:
+    """Whether a call has failed often enough for a person to be asked.
+
+    A breaker needs several jobs to tell an outage from one job's trouble; a lone job cannot open it, and must outlive
+    an hour of 500s all the same. Whether anybody was answered since its first try tells the two apart.
+    """
+    if tries < MAX_TRIES or tries >= MAX_UNANSWERED:
+        return tries >= MAX_UNANSWERED
+    doubled = (min(_RETRY_BASE * (1 << number), _RETRY_CAP) for number in range(tries - 1))
+    since_first = sum(doubled, timedelta(0)) / 2  # at least: jitter takes no more than half of a wait
+    return seen_of(answer) is not Seen.FAILED or was_heard(tx, entry.name, since=tx.now - since_first)
 
 
 def obey(tx: Transaction, work: Work, error: JobsError | None) -> None:

@@ -5,10 +5,12 @@ Lock order: an account before the jobs of its provider.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from jobs.core.states import OPEN
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import DUE_COLUMNS, Row, is_free
 from jobs.storage.schema import jobs, provider_accounts
@@ -33,6 +35,12 @@ def lock_account(tx: Transaction, name: str) -> Row:
 def update_account(tx: Transaction, name: str, **changes: Any) -> None:
     """Writes an account that is locked."""
     tx.execute(sa.update(provider_accounts).where(provider_accounts.c.name == name).values(**changes))
+
+
+def was_heard(tx: Transaction, provider: str, *, since: datetime) -> bool:
+    """Whether any read of the provider's open jobs was answered since then."""
+    answered = (jobs.c.provider == provider, jobs.c.state.in_(sorted(OPEN)), jobs.c.polled_at > since)
+    return tx.row(sa.select(jobs.c.id).where(*answered).limit(1)) is not None
 
 
 def count_due(tx: Transaction, provider: str, *, most: int) -> int:

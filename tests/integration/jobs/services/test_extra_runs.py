@@ -228,7 +228,7 @@ def test_a_provider_that_keeps_failing_leaves_it_to_a_person(stage: Stage) -> No
     a_double_submit(stage)
     stage.provider.always("cancel", raises(Transient("503")))
 
-    stage.live(timedelta(hours=2))
+    stage.live(timedelta(minutes=30))
 
     assert len(canceled(stage)) == MAX_TRIES
     assert row_of(stage)["settled"] == "left"

@@ -21,7 +21,7 @@ from jobs.services import outages, pacing
 from jobs.services.canceling import request_cancel
 from jobs.services.claims import claim_due
 from jobs.services.polling import poll_job
-from jobs.services.work import MAX_TRIES
+from jobs.services.work import MAX_TRIES, MAX_UNANSWERED
 from jobs.storage.accounts import count_due, find_account, lock_account, update_account
 from jobs.storage.database import Database
 from jobs.storage.schema import jobs as jobs_table
@@ -123,6 +123,43 @@ def test_one_job_whose_reads_always_fail_is_its_own_trouble(stage: Stage) -> Non
     assert stage.job(sick)["poll_failures"] == 3 * FAILED_IN_A_ROW
 
 
+def test_a_lone_job_outlives_an_hour_in_which_nobody_is_answered(stage: Stage) -> None:
+    """No breaker opens for one job: what it wants of its provider is not given up for that."""
+    unsent, (wanted, _run) = stage.new_job(), stage.running_job()
+    go_away(stage, BLIP)
+    request_cancel(stage.runtime, wanted)
+
+    pass_time(stage, timedelta(hours=1))
+    assert not outages.is_away(account(stage))
+    assert stage.letters() == []
+    come_back(stage)
+    pass_time(stage, 15 * MINUTE)
+
+    assert stage.job(unsent)["provider_job_id"] is not None
+    assert stage.job(wanted)["state"] == "canceled"
+
+
+def test_what_is_never_answered_is_a_persons_in_the_end(stage: Stage) -> None:
+    job_id = stage.new_job()
+    go_away(stage, BLIP)
+
+    pass_time(stage, timedelta(hours=4), every=MINUTE)
+
+    (letter,) = stage.letters()
+    assert (letter["kind"], letter["ref"], letter["attempts"]) == ("submit", job_id, MAX_UNANSWERED)
+
+
+def test_a_call_that_fails_while_others_are_answered_is_given_up_soon(stage: Stage) -> None:
+    job_id, _run = stage.running_job()
+    stage.provider.always("cancel", BLIP)
+    request_cancel(stage.runtime, job_id)
+
+    stage.live(20 * MINUTE)
+
+    (letter,) = stage.letters()
+    assert (letter["kind"], letter["ref"], letter["attempts"]) == ("cancel", job_id, MAX_TRIES)
+
+
 def test_answers_that_say_no_are_no_outage(stage: Stage) -> None:
     """F27: 401 and 429 are answers."""
     jobs = [stage.running_job()[0] for _ in range(FAILED_IN_A_ROW)]
@@ -153,7 +190,8 @@ def test_while_calls_go_well_nothing_is_written_about_them(stage: Stage) -> None
     job_id, _run = stage.running_job()
     stage.poll(job_id)
 
-    assert stage.rows(provider_accounts, name=PROVIDER) == []
+    rows = stage.rows(provider_accounts, name=PROVIDER)  # the claim has locked it
+    assert [{name: value for name, value in row.items() if value} for row in rows] == [{"name": PROVIDER}]
 
 
 # Half open ------------------------------------------------------------------------------------------------

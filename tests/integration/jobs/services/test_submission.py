@@ -14,6 +14,7 @@ from jobs.clock import FakeClock
 from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.policy import OnDeadline, Policy
 from jobs.core.states import JobState
+from jobs.providers.answers import DECLINED
 from jobs.providers.port import Capabilities, KeyReused, Refused, Report
 from jobs.services.canceling import request_cancel
 from jobs.services.observe import DOUBLE_SUBMIT
@@ -369,14 +370,14 @@ def test_a_request_that_never_left_is_tried_again(stage: Stage) -> None:
 
 
 def test_after_the_last_try_a_dead_letter_waits_and_can_be_redriven(stage: Stage) -> None:
-    stage.provider.always("submit", raises(Transient("connection refused")))
+    stage.provider.always("submit", raises(Transient("no such credential", slug=DECLINED)))
     job_id = stage.new_job()
 
     stage.live(timedelta(minutes=30))
 
     (letter,) = stage.letters("submit")
     job = stage.job(job_id)
-    assert (letter["ref"], letter["attempts"], letter["reason"]) == (job_id, MAX_TRIES, "connection refused")
+    assert (letter["ref"], letter["attempts"], letter["reason"]) == (job_id, MAX_TRIES, "no such credential")
     assert (job["state"], job["next_submit_at"], stage.provider.count("submit")) == ("pending", None, MAX_TRIES)
     stage.provider.heal("submit")
     stage.write(job_id, next_submit_at=stage.clock.now(), submit_tries=0)
