@@ -48,7 +48,7 @@ class Evidence:
         deliveries: ``event_id, state, is_callback``.
         inbox: Delivery ids of the rows.
         files: ``state, reason``.
-        letters: Every dead letter: ``id, kind, ref, job_id, reason, evidence, redriven_at, discarded_at``.
+        letters: Every dead letter: ``id, kind, ref, job_id, reason, evidence`` and what was decided.
         announced: How often each of them was told of, by id.
         done: Steps that are done, and when they were.
         seen: What the person in charge has seen.

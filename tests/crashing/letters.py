@@ -32,7 +32,7 @@ _GIVEN_UP: Mapping[str, tuple[sa.ColumnElement[str], sa.ColumnElement[bool]]] = 
 }
 #: A webhook may bring home the job that nobody asks about any more; its letter then waits to be discarded.
 _OVERTAKEN = ("submit", "poll")
-_WHOLE = ("id", "kind", "ref", "job_id", "reason", "evidence", "redriven_at", "discarded_at")
+_WHOLE = ("id", "kind", "ref", "job_id", "reason", "evidence", "redriven_at", "redriven_by", "discarded_at")
 
 
 def list_letters(tx: Transaction) -> list[dict[str, Any]]:

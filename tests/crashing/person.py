@@ -45,19 +45,11 @@ class Seen:
         letters: Ids of all he saw; none may vanish.
         done: What was done before a redrive, and when; it may not be done again.
         faults: Promises broken before his eyes.
-        singly: Letters redriven one by one.
-        together: Redrives of many that came to their end.
-        discarded: Letters nothing more can be done about.
-        by_kind: How many letters of work that ailed, of each kind.
     """
 
     letters: set[str] = field(default_factory=set)
     done: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    singly: int = 0
-    together: int = 0
-    discarded: int = 0
-    by_kind: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -160,9 +152,7 @@ class Person:
         """All letters; what is wrong with them is noted."""
         found, faults = self._ask()
         self.seen.faults += [fault for fault in faults if fault not in self.seen.faults]
-        fresh = [letter for letter in found if letter["id"] not in self.seen.letters]
-        self.seen.by_kind.update(letter["kind"] for letter in fresh if ails(letter, self.load.acked))
-        self.seen.letters |= {letter["id"] for letter in fresh}
+        self.seen.letters |= {letter["id"] for letter in found}
         return found
 
     def _ask(self) -> tuple[list[dict[str, Any]], list[str]]:
@@ -203,7 +193,6 @@ class Person:
         try:
             if _is_hopeless(letter, self._look()):
                 self.load.insist(f"/v1/dead-letters/{letter['id']}/discard")
-                self.seen.discarded += 1
                 return
             answers = [self.load.ask(f"/v1/dead-letters/{letter['id']}/redrive")[0] for _ in range(2)]
             if 202 not in answers and letter["kind"] in _OVERTAKEN:
@@ -212,7 +201,6 @@ class Person:
             return
         if answers.count(202) > 1:
             self.seen.faults.append(f"letter {letter['id']} was redriven twice")
-        self.seen.singly += answers.count(202)
 
     def _redrive_kind(self, kind: str) -> None:
         """As many at once, under one key; one that was given up, since it died again and again, is begun anew."""
@@ -225,7 +213,6 @@ class Person:
                 if begun["id"] != again["id"]:
                     self.seen.faults.append(f"key {key} began two redrives")
                 if self._has_ended(begun["id"]):
-                    self.seen.together += 1
                     return
         except Stopped:
             return

@@ -20,7 +20,7 @@ from tests.crashing.faults import Fault
 from tests.crashing.journal import Journal
 from tests.crashing.letters import is_waiting, list_letters
 from tests.crashing.load import Load
-from tests.crashing.person import Person, is_blamed
+from tests.crashing.person import Person, ails, is_blamed
 from tests.crashing.pulse import Pulse
 from tests.crashing.sniper import Sniper
 from tests.crashing.stage import Stage
@@ -200,7 +200,7 @@ class Round:
             took_s=round(time.monotonic() - began_s, 1),
             settled_s=round(settled_s, 1),
             points=sorted(self.stage.control.census()),
-            letters=_letters(evidence, self.person),
+            letters=_letters(evidence),
             recoveries=_recoveries(self.stage, self.moments, paused_at),
             **_figures(evidence),
         )
@@ -234,17 +234,18 @@ def settle(stage: Stage, person: Person) -> None:
         time.sleep(_ASK_EVERY_S)
 
 
-def _letters(evidence: Evidence, person: Person) -> dict[str, int]:
+def _letters(evidence: Evidence) -> dict[str, int]:
     """What became of dead letters so far, in words of the report."""
-    seen = person.seen
-    blamed = sum(map(is_blamed, evidence.letters))
-    counted = {f"of kind {kind}": count for kind, count in sorted(seen.by_kind.items())}
+    letters, acked = evidence.letters, evidence.acked
+    kinds = Counter(letter["kind"] for letter in letters if ails(letter, acked))
+    by = [letter["redriven_by"] or "" for letter in letters if letter["redriven_at"]]
+    many = sum(", rd_" in who for who in by)
     return {
-        **counted,
-        "after lost starts alone": blamed,
-        "redriven one by one": seen.singly,
-        "redrives of many": seen.together,
-        "discarded": seen.discarded,
+        **{f"of kind {kind}": count for kind, count in sorted(kinds.items())},
+        "after lost starts alone": sum(1 for letter in letters if is_blamed(letter) and not ails(letter, acked)),
+        "redriven one by one": len(by) - many,
+        "redriven among many": many,
+        "discarded": sum(letter["discarded_at"] is not None for letter in letters),
     }
 
 
