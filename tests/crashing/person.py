@@ -28,7 +28,7 @@ from tests.crashing.stage import Stage
 _EACH = 2
 _LOOK_EVERY_S = 0.5
 #: Everything exhausts its tries by then, deaths included; what has not is healed all the same.
-_EXHAUSTED_WITHIN_S = 75.0
+_EXHAUSTED_WITHIN_S = 150.0
 _HOME_WITHIN_S = 45.0
 _RATE = "3/s"
 #: What the product does with work that seems to kill its worker; here the harness did, and redrives like a person.

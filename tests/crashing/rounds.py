@@ -45,7 +45,7 @@ _ASK_EVERY_S = 0.7
 AT_LETTERS = {"letters": ("letter.",), "decisions": ("decision.", "redrive.")}
 _RARE_DEATHS = 2
 #: How long a round waits for those, and for a redrive of what ails, when all others have died.
-_RARE_WITHIN_S = 90.0
+_RARE_WITHIN_S = 200.0
 
 
 @dataclass(frozen=True, slots=True)
