@@ -159,11 +159,16 @@ class SubmitRecord:
             self._note({"sending_at": None}, job_attempts.c.sending_at == self.submit.attempt["sending_at"])
         asked_to_wait = error.retry_after is not None or self.away  # a provider that is busy has not failed
         tries = work.tries - asked_to_wait
-        if asked_to_wait or not gives_up(self.tx, work.entry, error, tries=work.tries):
+        in_doubt = step in (
+            SubmitStep.RESEND,
+            SubmitStep.ASK,
+        )  # a person is asked soon, and it is tried on all the same
+        over = work.tries >= MAX_TRIES if in_doubt else gives_up(self.tx, work.entry, error, tries=work.tries)
+        if asked_to_wait or not over:
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
             end_work(self.tx, work, due_at=due_at, submit_tries=tries)
             return Submitted.RETRY
-        if step in (SubmitStep.RESEND, SubmitStep.ASK):
+        if in_doubt:
             return self._ask_person(error.detail, keep_asking=True)
         bury(self.tx, work, error.detail, attempts=work.tries)
         end_work(self.tx, work, due_at=None)
