@@ -18,6 +18,7 @@ from jobs.storage.database import Transaction
 from jobs.storage.metadata import Instant, from_microseconds, to_microseconds
 
 _Row: TypeAlias = Mapping[str, Any]
+_Dict: TypeAlias = dict[str, Any]
 _Convert: TypeAlias = Callable[[Any], Any]
 
 # By the column's type: its name in PostgreSQL, and what the driver takes for a value that is not NULL. An array holds
@@ -73,10 +74,15 @@ def select_rows(
     statement = _select(key, names, by_provider=of_provider is not None, lock=lock, is_sqlite=tx.is_sqlite)
     keys = json.dumps(wanted) if tx.is_sqlite else wanted
     parameters = (keys,) if of_provider is None else (keys, of_provider)
-    found = tx.connection.exec_driver_sql(statement, parameters).all()
+    return read_rows(tx, columns, tx.connection.exec_driver_sql(statement, parameters).all())
+
+
+def read_rows(tx: Transaction, columns: Sequence[sa.ColumnElement[Any]], found: Sequence[Sequence[Any]]) -> list[_Dict]:
+    """What the driver returned for some columns, as what it stands for, by column name."""
     known = _FROM_SQLITE if tx.is_sqlite else _FROM_POSTGRESQL
+    names = tuple(str(column.key) for column in columns)
     by_column = zip(*found, strict=True)  # nothing at all where nothing was found
-    read = [_converted(list(values), _how(known, key.table.c[name])) for name, values in zip(names, by_column)]  # noqa: B905
+    read = [_converted(list(values), _how(known, column)) for column, values in zip(columns, by_column)]  # noqa: B905
     return [dict(zip(names, row, strict=True)) for row in zip(*read, strict=True)]
 
 
@@ -104,14 +110,20 @@ def update_rows(
     """
     if not changes:
         return 0
-    wanted, written = tuple(seen[0]), tuple(changes[0])
+    wanted, cleared = tuple(seen[0]), _cleared(changes)
+    written = tuple(name for name in changes[0] if name not in cleared)
     columns = [*_columns(table, written, changes), *_columns(table, wanted, seen)]
-    return _run(tx, _update(table, wanted, written, unset, is_sqlite=tx.is_sqlite), columns)
+    return _run(tx, _update(table, wanted, written, cleared, unset, is_sqlite=tx.is_sqlite), columns)
 
 
 def _run(tx: Transaction, statement: str, columns: Sequence[Sequence[Any]]) -> int:
     parameters: Any = list(zip(*columns, strict=True)) if tx.is_sqlite else tuple(columns)
     return tx.connection.exec_driver_sql(statement, parameters).rowcount
+
+
+def _cleared(changes: Sequence[_Row]) -> tuple[str, ...]:
+    """Columns that become NULL in every row: the statement says so, for a driver takes long to hand one over."""
+    return tuple(name for name in changes[0] if all(row[name] is None for row in changes))
 
 
 def _columns(table: sa.Table, names: Iterable[str], rows: Sequence[_Row]) -> list[list[Any]]:
@@ -124,12 +136,16 @@ def _converted(values: list[Any], convert: _Convert | None) -> list[Any]:
 
 @cache
 def _type_of(table: sa.Table, name: str) -> tuple[str, _Convert | None]:
-    kind = table.c[name].type
+    return type_of(table.c[name].type)
+
+
+def type_of(kind: sa.types.TypeEngine[Any]) -> tuple[str, _Convert | None]:
+    """A type's name in PostgreSQL, and what makes of a value what the drivers take."""
     return next((words, convert) for known, words, convert in _TYPES if isinstance(kind, known))
 
 
 @cache
-def _how(known: tuple[tuple[type[Any], _Convert], ...], column: sa.Column[Any]) -> _Convert | None:
+def _how(known: tuple[tuple[type[Any], _Convert], ...], column: sa.ColumnElement[Any]) -> _Convert | None:
     return next((convert for kind, convert in known if isinstance(column.type, kind)), None)
 
 
@@ -152,13 +168,21 @@ def _insert(table: sa.Table, names: tuple[str, ...], *, is_sqlite: bool) -> str:
 
 @cache
 def _update(
-    table: sa.Table, wanted: tuple[str, ...], written: tuple[str, ...], unset: tuple[str, ...], *, is_sqlite: bool
+    table: sa.Table,
+    wanted: tuple[str, ...],
+    written: tuple[str, ...],
+    cleared: tuple[str, ...],
+    unset: tuple[str, ...],
+    *,
+    is_sqlite: bool,
 ) -> str:
+    emptied = [f"{name} = NULL" for name in cleared]
     nulls = [f"{name} IS NULL" for name in unset]
     if is_sqlite:
         conditions = " AND ".join([*(f"{name} = ?" for name in wanted), *nulls])
-        return f"UPDATE {table.name} SET {', '.join(f'{name} = ?' for name in written)} WHERE {conditions}"  # noqa: S608
-    values = ", ".join(f"{name} = v.new_{name}" for name in written)
+        values = ", ".join([*(f"{name} = ?" for name in written), *emptied])
+        return f"UPDATE {table.name} SET {values} WHERE {conditions}"  # noqa: S608
+    values = ", ".join([*(f"{name} = v.new_{name}" for name in written), *emptied])
     names = ", ".join([*(f"new_{name}" for name in written), *(f"seen_{name}" for name in wanted)])
     conditions = " AND ".join([*(f"t.{name} = v.seen_{name}" for name in wanted), *nulls])
     arrays = _arrays(table, (*written, *wanted))

@@ -6,6 +6,7 @@ Lock order: jobs and attempts before spend, and spend in the order of its keys.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from jobs.core.spending import day_of
 from jobs.storage import account_schema
 from jobs.storage.database import Transaction
+from jobs.storage.prepared import Prepared
 
 _spend = account_schema.spend
 
@@ -32,12 +34,19 @@ def book(tx: Transaction, amounts: Iterable[Spent]) -> None:
     totals: dict[tuple[str, str, str], float] = {}
     for spent in amounts:
         totals[spent[:3]] = totals.get(spent[:3], 0.0) + spent.amount
-    insert = sqlite.insert if tx.is_sqlite else postgresql.insert
+    booked = _booked(is_sqlite=tx.is_sqlite)
     for (provider, tenant, currency), amount in sorted(totals.items()):
-        row = {"provider": provider, "tenant": tenant, "currency": currency, "day": day_of(tx.now), "amount": amount}
-        statement = insert(_spend).values(row)
-        added = {"amount": _spend.c.amount + statement.excluded.amount}
-        tx.execute(statement.on_conflict_do_update(index_elements=list(_spend.primary_key.columns), set_=added))
+        booked.run(tx, provider=provider, tenant=tenant, currency=currency, day=day_of(tx.now), amount=amount)
+
+
+@cache
+def _booked(*, is_sqlite: bool) -> Prepared:
+    insert = sqlite.insert if is_sqlite else postgresql.insert
+    statement = insert(_spend).values(
+        {column.name: sa.bindparam(column.name, type_=column.type) for column in _spend.c}
+    )
+    added = {"amount": _spend.c.amount + statement.excluded.amount}
+    return Prepared(statement.on_conflict_do_update(index_elements=list(_spend.primary_key.columns), set_=added))
 
 
 def sum_spent(tx: Transaction, provider: str, *, currency: str, since: str, tenant: str | None = None) -> float:

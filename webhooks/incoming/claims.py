@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from operator import attrgetter
+from functools import cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,6 +21,7 @@ from jobs.storage.bulk import select_rows, update_rows
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import Row
 from jobs.storage.metadata import Instant
+from jobs.storage.prepared import Prepared
 from webhooks.incoming.schema import InboxStatus, inbox_events
 
 #: A batch takes well under a second; a worker that hangs on a lock gives up before this.
@@ -28,7 +30,14 @@ LEASE = timedelta(seconds=15)
 _table = inbox_events.c
 _SIZE = sa.func.length(_table.raw).label("size_bytes")
 #: Bodies are loaded when they are worked on: a full batch of the largest ones would fill the memory.
-_CLAIMED = (*(column for column in _table if column.name != "raw"), _SIZE)
+_CLAIMED = (
+    *(_table.id, _table.provider, _table.tenant, _table.delivery_id, _table.token, _table.scheme, _table.headers),
+    *(_table.digest, _table.provider_job_id, _table.job_id, _table.status, _table.tries, _table.failures),
+    *(_table.first_failed_at, _table.parked_until, _table.received_at, _SIZE),
+)
+_unfinished = _table.tries - _table.failures
+_ends = [sa.bindparam(f"end_{count}", type_=Instant()) for count in range(3)]
+_LEASE_END = sa.case((_unfinished >= 2, _ends[2]), (_unfinished >= 1, _ends[1]), else_=_ends[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +89,47 @@ def has_due(tx: Transaction) -> bool:
 def claim_rows(tx: Transaction, event_ids: Sequence[str], *, token: str) -> list[dict[str, Any]]:
     """Claims certain rows, due or not, that wait and that nobody works on."""
     is_free = sa.or_(_table.lease_token.is_(None), _table.next_try_at <= tx.now)
-    return _claim(tx, _table.id.in_(event_ids), is_free, token=token, limit=len(event_ids), waiting=True)
+    statement = _claim(_table.id.in_(event_ids), is_free, most=len(event_ids), waiting=True)
+    return _in_order([{**row} for row in tx.execute(statement, _lease(token, tx.now)).mappings()])
 
 
 def _claim_due(tx: Transaction, wanted: Wanted, *, token: str, limit: int) -> list[dict[str, Any]]:
+    return _in_order(_due(wanted).rows(tx, now=tx.now, most=limit, **_lease(token, tx.now)))
+
+
+@cache
+def _due(wanted: Wanted) -> Prepared:
     never_ended = _table.tries > _table.failures
     kind = never_ended if wanted is Wanted.UNFINISHED else ~never_ended
-    waiting = wanted is Wanted.WAITED_FOR
-    return _claim(tx, _table.next_try_at <= tx.now, kind, token=token, limit=limit, waiting=waiting)
+    is_due = _table.next_try_at <= sa.bindparam("now", type_=Instant())
+    most = sa.bindparam("most", type_=sa.Integer())
+    return Prepared(_claim(is_due, kind, most=most, waiting=wanted is Wanted.WAITED_FOR), _CLAIMED)
 
 
-def _claim(
-    tx: Transaction, *conditions: sa.ColumnElement[bool], token: str, limit: int, waiting: bool
-) -> list[dict[str, Any]]:
+def _claim(*conditions: sa.ColumnElement[bool], most: Any, waiting: bool) -> sa.Executable:
     due = (
         sa.select(_table.id)
         .where(_table.next_try_at.is_not(None), *conditions)
         .order_by(_table.next_try_at, _table.id)
-        .limit(limit)
+        .limit(most)
         .with_for_update(skip_locked=not waiting)
         .cte("due")
     )
-    statement = (
+    return (
         sa.update(inbox_events)
         .where(_table.id.in_(sa.select(due.c.id)))
-        .values(lease_token=token, next_try_at=_lease_end(tx.now), tries=_table.tries + 1)
+        .values(lease_token=sa.bindparam("lease", type_=sa.Text()), next_try_at=_LEASE_END, tries=_table.tries + 1)
         .returning(*_CLAIMED)
     )
-    return sorted(tx.rows(statement), key=lambda row: (row["received_at"], str(row["id"])))
 
 
-def _lease_end(now: datetime) -> sa.ColumnElement[datetime]:
-    """When a row whose start never ends is due again: later each time, for each may take a worker along."""
-    unfinished = _table.tries - _table.failures
-    ends = [(unfinished >= count, sa.literal(now + LEASE * 2**count, Instant())) for count in (2, 1)]
-    return sa.case(*ends, else_=sa.literal(now + LEASE, Instant()))
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=itemgetter("received_at", "id"))
+
+
+def _lease(token: str, now: datetime) -> dict[str, Any]:
+    """A lease whose start never ends is due again later each time, for each may take a worker along."""
+    return {"lease": token, **{f"end_{count}": now + LEASE * 2**count for count in range(3)}}
 
 
 def load_raw(tx: Transaction, event_ids: Sequence[str]) -> dict[str, bytes]:

@@ -124,3 +124,25 @@ def test_any_number_of_rows_is_written_and_read(database: Database, size: int) -
 
         assert written == size
         assert [row["id"] for row in select_rows(tx, (jobs.c.id,), jobs.c.id, names)] == names
+
+
+def test_a_column_that_is_cleared_in_every_row_is_cleared_and_one_cleared_in_some_too(database: Database) -> None:
+    with database.write() as tx:
+        insert_rows(tx, jobs, [job_row(tx, f"job_{number}", cost=1.0, model="one") for number in (1, 2)])
+        seen = [{"id": f"job_{number}", "version": 1} for number in (1, 2)]
+
+        written = update_rows(tx, jobs, seen, [{"cost": None, "model": None}, {"cost": None, "model": "two"}])
+
+        read = as_core_reads(tx)
+    assert written == 2
+    assert [(read[name]["cost"], read[name]["model"]) for name in ("job_1", "job_2")] == [(None, None), (None, "two")]
+
+
+def test_nothing_but_cleared_columns_can_be_written(database: Database) -> None:
+    with database.write() as tx:
+        insert_rows(tx, jobs, [job_row(tx, f"job_{number}", cost=1.0) for number in (1, 2)])
+
+        written = update_rows(tx, jobs, [{"id": "job_1", "version": 1}], [{"cost": None}])
+
+        read = as_core_reads(tx)
+    assert (written, read["job_1"]["cost"], read["job_2"]["cost"]) == (1, None, 1.0)
