@@ -7,15 +7,14 @@ event that is posted to another attempt's URL must not speak of that attempt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs.storage.attempts import list_run_owners, list_token_owners
 from jobs.storage.database import Transaction
 from jobs.storage.jobs import list_tenants
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """What an event says about whose it is."""
 
     provider: str
@@ -23,8 +22,7 @@ class Claim:
     token: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """The attempt an event speaks of."""
 
     job_id: str
