@@ -32,10 +32,12 @@ def port(sqlite_url: str) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until(lambda: is_open(chosen), within_s=20, what="granian listening")
-    yield chosen
-    process.terminate()
-    process.wait(10)
+    try:
+        wait_until(lambda: is_open(chosen), within_s=40, what="granian listening")
+        yield chosen
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def is_open(port: int) -> bool:
