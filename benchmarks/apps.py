@@ -10,9 +10,9 @@ from flask import Flask, Response
 from homing.composition import build_runtime
 from homing.web import create_app
 from webhooks.incoming.events import NewEvent, Stored
-from webhooks.incoming.hot_path import wrap
 from webhooks.incoming.installation import build_intake
-from webhooks.incoming.receiver import Receiver
+from webhooks.incoming.receiving.hot_path import wrap
+from webhooks.incoming.receiving.receiver import Receiver
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

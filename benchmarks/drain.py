@@ -15,7 +15,7 @@ from benchmarks.naive.fleet import NaiveFleet
 from benchmarks.parts import product
 from benchmarks.stage import KINDS, POSTGRESQL, SQLITE, Stage
 from jobs.storage.database import Database
-from webhooks.incoming.drain import drain
+from webhooks.incoming.applying.drain import drain
 
 _MESSAGES = "Celery, messages that do nothing"
 _WARM_UP = 20

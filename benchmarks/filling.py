@@ -13,8 +13,8 @@ from jobs.ids import new_id
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
 from webhooks.incoming.events import NewEvent, Origin, new_event
-from webhooks.incoming.hot_statements import insert_events
 from webhooks.incoming.reading import read_event
+from webhooks.incoming.receiving.statements import insert_events
 
 _TENANT = "acme"
 _PART = 500

@@ -28,11 +28,11 @@ from jobs.net.http import HttpClient
 from jobs.providers.port import Provider
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
-from jobs.services.output_streams import can_follow
+from jobs.services.output.streams import can_follow
 from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import ANSWER_TIMEOUT_S, WRITE_TIMEOUT_S, Database
-from webhooks.incoming import inbox
-from webhooks.incoming.parked import wake_parked
+from webhooks.incoming.applying.parked import wake_parked
+from webhooks.incoming.inbox import inbox
 from webhooks.outgoing import letters
 from webhooks.outgoing.fan_out import fan_out
 from webhooks.outgoing.sealing import development_key

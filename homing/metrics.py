@@ -22,7 +22,7 @@ from homing.redis_probe import RedisProbe
 from jobs import telemetry
 from jobs.broker import QUEUES
 from jobs.core.errors import Unavailable
-from jobs.services.letter_growth import ALARM as LETTER_ALARM
+from jobs.services.letters.growth import ALARM as LETTER_ALARM
 from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.spend import list_spend

@@ -23,7 +23,7 @@ from homing.composition import build_runtime, exiting_on_bad_configuration, load
 from homing.once import LOOKS, unmark
 from homing.redis_urls import connect
 from jobs.config.loading import Configuration, load
-from jobs.services.output_reading import hand_over
+from jobs.services.output.reading import hand_over
 from jobs.services.runtime import Runtime
 from jobs.telemetry import configure_logging
 from reconciler import ticking

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from homing.doctor.facts import DatabaseFacts, Silence
 from homing.health.fleet import WRITER_STUCK
-from jobs.services.letter_growth import ALARM as LETTER_ALARM
+from jobs.services.letters.growth import ALARM as LETTER_ALARM
 from jobs.storage import tallies
 from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.core.durations import format_duration
 from jobs.core.errors import Unavailable
-from jobs.services.letter_growth import ALARM as LETTER_ALARM
+from jobs.services.letters.growth import ALARM as LETTER_ALARM
 from jobs.storage.alarms import raised_since
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import DUE_COLUMNS

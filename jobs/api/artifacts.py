@@ -12,7 +12,7 @@ from jobs.api.answers import answer
 from jobs.api.auth import guard
 from jobs.api.context import runtime, tenant
 from jobs.api.documents import ArtifactList
-from jobs.services.artifact_content import Content, list_files, open_content
+from jobs.services.artifacts.content import Content, list_files, open_content
 
 blueprint = APIBlueprint("artifacts", __name__, url_prefix="/v1", tag="Artifacts")
 guard(blueprint)

@@ -14,9 +14,9 @@ from jobs.api.context import principal, runtime
 from jobs.api.documents import DeadLetter, DeadLetterPage, Noop, Redrive, RedrivePage
 from jobs.api.fields import PageQuery
 from jobs.api.letter_fields import LetterFields, RedriveBody
-from jobs.services.bulk_redrives import begin_redrive, cancel_redrive, read_redrive, read_redrives
 from jobs.services.creation import KEY_HEADER
-from jobs.services.dead_letters import Decided, discard, read_letter, read_letters, redrive
+from jobs.services.letters.bulk_redrives import begin_redrive, cancel_redrive, read_redrive, read_redrives
+from jobs.services.letters.dead_letters import Decided, discard, read_letter, read_letters, redrive
 
 blueprint = APIBlueprint("dead_letters", __name__, url_prefix="/v1/dead-letters", tag="Dead letters")
 guard(blueprint)

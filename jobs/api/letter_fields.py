@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 
 from jobs.api.fields import Body, Instant, ShortText
 from jobs.core.durations import parse_rate
-from jobs.services.bulk_redrives import DEFAULT_RATE_PER_S, MAX_RATE_PER_S, MIN_RATE_PER_S, NewRedrive
-from jobs.services.dead_letters import LetterFilter
+from jobs.services.letters.bulk_redrives import DEFAULT_RATE_PER_S, MAX_RATE_PER_S, MIN_RATE_PER_S, NewRedrive
+from jobs.services.letters.dead_letters import LetterFilter
 
 
 def _rate(value: object) -> float:

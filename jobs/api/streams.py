@@ -21,10 +21,10 @@ from jobs.api.fields import Query
 from jobs.core import instants
 from jobs.services.keys import Principal, Role
 from jobs.services.reading import read_job
-from jobs.services.stream_messages import Message
-from jobs.services.stream_reading import News, open_stream
-from jobs.services.stream_tokens import make_token, read_token
-from jobs.services.streaming import Follower, Streams
+from jobs.services.streams.messages import Message
+from jobs.services.streams.reading import News, open_stream
+from jobs.services.streams.streaming import Follower, Streams
+from jobs.services.streams.tokens import make_token, read_token
 
 STREAMS = "homing.streams"
 #: A stream of whatever length of silence shows within this time whether its reader is still there.

@@ -24,7 +24,7 @@ from jobs.core.observations import Observation, Source
 from jobs.core.states import JobState, is_terminal
 from jobs.net.http import within
 from jobs.providers.port import AlreadyFinished, Gone, Report
-from jobs.services import outages
+from jobs.services.accounts import outages
 from jobs.services.job_views import view_of
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime

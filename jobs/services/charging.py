@@ -1,4 +1,4 @@
-"""Booking what attempts cost, in the transaction that learned it; :mod:`jobs.services.spending` says what for."""
+"""Booking what attempts cost, in the transaction that learned it; :mod:`.accounts.spending` says what for."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from jobs.core.backoff import Rng
 from jobs.ids import new_token
-from jobs.services import budgets, outages, pacing
+from jobs.services.accounts import budgets, outages, pacing
 from jobs.services.runtime import Runtime
 from jobs.services.work import LEASE
 from jobs.storage.database import Transaction

@@ -22,11 +22,11 @@ from jobs.core.errors import JobsError, Transient
 from jobs.core.states import is_terminal
 from jobs.net.http import within
 from jobs.providers.port import AlreadyFinished, Gone, Report
-from jobs.services import budgets, outages
+from jobs.services.accounts import budgets, outages
+from jobs.services.accounts.spending import book_extra
 from jobs.services.observe import DOUBLE_SUBMIT, letter_ref
 from jobs.services.run_book import owner_in_words
 from jobs.services.runtime import ProviderEntry, Runtime
-from jobs.services.spending import book_extra
 from jobs.services.work import ASK_WITHIN_S, LEASE, MAX_STARTS, gives_up, wait_after
 from jobs.storage.attempts import Charge, find_attempt_by_run, get_attempt, raise_costs
 from jobs.storage.database import Transaction

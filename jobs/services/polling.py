@@ -26,7 +26,7 @@ from jobs.core.polls import next_poll_wait
 from jobs.core.states import JobState, is_terminal
 from jobs.net.http import within
 from jobs.providers.port import Gone, Report
-from jobs.services import outages
+from jobs.services.accounts import outages
 from jobs.services.observe import Observed
 from jobs.services.reports import observation_of
 from jobs.services.runtime import Runtime

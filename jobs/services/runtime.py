@@ -53,7 +53,7 @@ class Runtime:
     ``wake_parked(provider, provider_job_id)`` is called after a commit that made a run's id known, so that events
     which came before it are applied at once (``webhooks`` supplies it; ``jobs`` does not know ``webhooks``).
     ``redrivers`` adds what a redrive does for kinds of dead letters that ``jobs`` does not know, by kind
-    (``jobs.services.redrivers``).
+    (``jobs.services.letters.redrivers``).
     ``fan_outs`` take part in the relay's transaction: each gets the events' rows, without their data, and returns the
     messages to send after the commit.
     ``guard`` judges every URL that somebody else gave, before it is called.

@@ -23,9 +23,9 @@ from jobs.core.backoff import Rng, retry_wait
 from jobs.core.breaker import Seen
 from jobs.core.errors import JobsError
 from jobs.ids import new_token
-from jobs.services import budgets
+from jobs.services.accounts import budgets
+from jobs.services.accounts.outages import seen_of
 from jobs.services.lease_keeper import LeaseKeeper
-from jobs.services.outages import seen_of
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.storage.accounts import was_heard
 from jobs.storage.database import Transaction

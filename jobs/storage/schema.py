@@ -338,7 +338,7 @@ provider_accounts = sa.Table(
     sa.Column("next_probe_at", Instant),
     sa.Column("probe_ref", sa.Text),
     sa.Column("probe_until", Instant),
-    # The pace at which work that has piled up is taken on (jobs.services.pacing).
+    # The pace at which work that has piled up is taken on (jobs.services.accounts.pacing).
     sa.Column("pace_per_s", sa.Integer),
     sa.Column("pace_until", Instant),
     sa.Column("pace_second", Instant),  # the second that is being spent from, and

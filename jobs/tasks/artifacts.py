@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs.broker import FETCH_ARTIFACT
-from jobs.services.artifacts import fetch_artifact
+from jobs.services.artifacts.fetching import fetch_artifact
 from jobs.services.runtime import current
 
 # Above the bound of a whole download, which ends by itself.

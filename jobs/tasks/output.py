@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs.broker import READ_OUTPUT
-from jobs.services.output_reading import read_output
+from jobs.services.output.reading import read_output
 from jobs.services.runtime import current
 
 # Above the deadline of any job; a stream ends by itself. (Threads know no limit; a pool of processes would kill it.)

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from jobs.broker import SUBMIT
 from jobs.services.runtime import current
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.services.working_on import work_on
 
 

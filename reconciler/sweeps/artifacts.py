@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobs.broker import FETCH_ARTIFACT
-from jobs.services.artifacts import claim_due
+from jobs.services.artifacts.fetching import claim_due
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts

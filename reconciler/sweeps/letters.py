@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.services.letter_growth import watch_growth
+from jobs.services.letters.growth import watch_growth
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.services.redriving import BATCH, advance
+from jobs.services.letters.redriving import BATCH, advance
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobs.broker import READ_OUTPUT
-from jobs.services.output_streams import claim_due
+from jobs.services.output.streams import claim_due
 from jobs.services.runtime import Runtime
 from jobs.storage.premise import Premise
 from reconciler.counts import Counts

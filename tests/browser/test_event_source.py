@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 
 from jobs.core.states import JobState
 from jobs.services.keys import Principal, create_key
-from jobs.services.stream_tokens import make_token
+from jobs.services.streams.tokens import make_token
 from jobs.storage.database import Database
 from tests.e2e.web_server import SECRET_KEY, WebServer
 from tests.factories import TENANT, an_observer, new_job, seen

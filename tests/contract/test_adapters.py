@@ -16,7 +16,7 @@ from jobs.core.signatures import verify
 from jobs.core.states import JobState
 from jobs.core.text import decode_json
 from jobs.providers.port import AlreadyFinished, Gone, Refused
-from jobs.services.submit_plan import Sent, SubmitStep, next_step
+from jobs.services.submitting.plan import Sent, SubmitStep, next_step
 from tests.contract.dialects.planning import EveryRun
 from tests.contract.dialects.receiver import Receiver, receiving
 from tests.contract.speakers import SPEAKERS, TOKEN, Speaker, World, world_of

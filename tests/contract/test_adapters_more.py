@@ -10,7 +10,7 @@ from jobs.clock import FakeClock
 from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.states import JobState
 from jobs.providers.port import AlreadyFinished, Gone, Refused, SubmitRequest
-from jobs.services.submit_plan import Sent, SubmitStep, next_step
+from jobs.services.submitting.plan import Sent, SubmitStep, next_step
 from tests.contract.asking import Open, a_request, a_word, every
 from tests.contract.queue_cases import QUEUES
 from tests.contract.vendor_cases import (

@@ -10,7 +10,7 @@ from jobs.clock import FakeClock
 from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.states import JobState
 from jobs.providers.port import Gone
-from jobs.services.submit_plan import Sent, SubmitStep, next_step
+from jobs.services.submitting.plan import Sent, SubmitStep, next_step
 from tests.contract.asking import Open, a_request, a_word, every, name_of
 from tests.contract.described_cases import BFL, HF_JOBS, HIGGSFIELD, LUMA, PRESETS, TOGETHER
 from tests.contract.queue_cases import QUEUES

@@ -14,7 +14,7 @@ from jobs.core.errors import Transient, UnknownOutcome
 from jobs.core.observations import Json
 from jobs.core.states import JobState
 from jobs.providers.port import AlreadyFinished
-from jobs.services.submit_plan import Sent, SubmitStep, next_step
+from jobs.services.submitting.plan import Sent, SubmitStep, next_step
 from tests.contract.dialects.planning import EveryRun
 from tests.contract.dialects.receiver import Receiver, receiving
 from tests.contract.speakers import Speaker, World, world_of

@@ -12,10 +12,11 @@ from typing import Any
 
 from jobs.core.events import Event
 from jobs.providers.simulator import SimulatorProvider
-from jobs.services import artifacts, handling, relay_batches, work
+from jobs.services import handling, relay_batches, work
+from jobs.services.artifacts import fetching as artifacts
 from tests.crashing.ailments import Ward
-from webhooks.incoming import batch, failing
-from webhooks.incoming.work import read_work
+from webhooks.incoming.applying import batch, failing
+from webhooks.incoming.applying.work import read_work
 from webhooks.outgoing import retrying
 
 ENDS = ("job.succeeded", "job.failed", "job.canceled")

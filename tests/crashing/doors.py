@@ -33,7 +33,7 @@ from celery import signals
 from homing.broker import CeleryBroker
 from jobs.clock import SystemClock
 from jobs.net.exchange import BoundedConnection, BoundedTlsConnection
-from jobs.services.artifact_store import ArtifactStore
+from jobs.services.artifacts.store import ArtifactStore
 from jobs.storage.database import Database, Transaction
 from tests.crashing.control import Trigger
 from tests.crashing.naming import caller, route_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from homing import Event, on
-from webhooks.incoming import batch, claims
+from webhooks.incoming.applying import batch, claims
 
 _read_work = batch.read_work
 claims.LEASE = timedelta(seconds=2)  # a test has no minutes

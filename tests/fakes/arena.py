@@ -29,7 +29,7 @@ from tests.factories import PROVIDER
 from tests.fakes.runtime import a_runtime
 from tests.fakes.stage import Stage
 from tests.integration.webhooks.incoming.world import an_app
-from webhooks.incoming.drain import drain
+from webhooks.incoming.applying.drain import drain
 from webhooks.incoming.installation import build_intake
 
 INPUT = {"model": "video", "prompt": "a heron at dawn"}

@@ -22,7 +22,7 @@ from jobs.services.deadlines import ring_alarms
 from jobs.services.observe import Observer
 from jobs.services.polling import poll_job
 from jobs.services.runtime import ProviderEntry, Runtime
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job, update_bookkeeping
 from jobs.storage.schema import dead_letters, job_attempts, job_transitions, jobs, outbox, provider_accounts

@@ -21,16 +21,17 @@ from jobs.core.observations import Link
 from jobs.core.states import JobState
 from jobs.handlers import Handler
 from jobs.net.guard import Guard
-from jobs.services import artifacts, relay
-from jobs.services.artifacts import fetch_artifact
+from jobs.services import relay
+from jobs.services.artifacts import fetching as artifacts
+from jobs.services.artifacts.fetching import fetch_artifact
 from jobs.services.canceling import cancel_run, request_cancel
-from jobs.services.dead_letters import redrive
 from jobs.services.extra_runs import stop_extra_run
 from jobs.services.handling import claim_due_runs, run_handler
 from jobs.services.keys import Principal, Role
+from jobs.services.letters.dead_letters import redrive
 from jobs.services.observe import DOUBLE_SUBMIT
 from jobs.services.polling import poll_job
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.storage.database import Database, Transaction
 from jobs.storage.outbox import append_event
 from jobs.storage.premise import always

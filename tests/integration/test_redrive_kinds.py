@@ -18,9 +18,9 @@ from structlog.testing import capture_logs
 from jobs.clock import FakeClock
 from jobs.core.events import EventType
 from jobs.core.states import JobState
-from jobs.services.dead_letters import redrive
 from jobs.services.keys import Principal, Role
-from jobs.services.redrivers import REDRIVERS
+from jobs.services.letters.dead_letters import redrive
+from jobs.services.letters.redrivers import REDRIVERS
 from jobs.services.runtime import Runtime
 from jobs.storage.artifacts import artifact_rows, insert_artifacts
 from jobs.storage.database import Database, Transaction
@@ -30,7 +30,7 @@ from jobs.storage.outbox import append_event
 from jobs.storage.schema import artifacts, dead_letters, extra_runs, handler_runs, jobs, outbox
 from tests.factories import PROVIDER, TENANT, insert_test_job, seen
 from tests.fakes.runtime import a_runtime
-from webhooks.incoming import inbox
+from webhooks.incoming.inbox import inbox
 from webhooks.incoming.schema import InboxStatus, inbox_events
 from webhooks.outgoing import letters
 from webhooks.outgoing.schema import deliveries, endpoints, event_bodies

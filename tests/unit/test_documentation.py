@@ -26,7 +26,7 @@ from jobs.core.observations import ReviewReason
 from jobs.core.signatures import SCHEMES
 from jobs.core.states import TERMINAL, TRANSITIONS
 from jobs.handlers import Handler, HandlerRegistry
-from jobs.services.redrivers import REDRIVERS
+from jobs.services.letters.redrivers import REDRIVERS
 from jobs.storage.database import Database
 from tests.fakes.runtime import a_runtime
 from webhooks.incoming.letters import LETTER_KIND

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhooks.incoming.drain import sweep_inbox
+from webhooks.incoming.applying.drain import sweep_inbox
 
 if TYPE_CHECKING:
     from flask import Flask

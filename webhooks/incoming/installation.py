@@ -11,17 +11,17 @@ from prometheus_client import Counter
 from jobs import telemetry
 from jobs.net.http import HttpClient
 from jobs.services.runtime import Runtime
-from webhooks.incoming import api, recheck_api
-from webhooks.incoming.admission import Admission
 from webhooks.incoming.bell import Bell, RingFlag
-from webhooks.incoming.blueprint import receiving_blueprint
-from webhooks.incoming.committer import Committer
-from webhooks.incoming.hot_path import wrap
-from webhooks.incoming.ingest import ingest, is_known_token, keep_refused, record_copies
-from webhooks.incoming.key_sets import KeySets
-from webhooks.incoming.quarantine import Quarantine
-from webhooks.incoming.receiver import Receiver
-from webhooks.incoming.rechecking import recheck_after_new_keys
+from webhooks.incoming.inbox import api, recheck_api
+from webhooks.incoming.inbox.rechecking import recheck_after_new_keys
+from webhooks.incoming.receiving.admission import Admission
+from webhooks.incoming.receiving.blueprint import receiving_blueprint
+from webhooks.incoming.receiving.committer import Committer
+from webhooks.incoming.receiving.hot_path import wrap
+from webhooks.incoming.receiving.ingest import ingest, is_known_token, keep_refused, record_copies
+from webhooks.incoming.receiving.key_sets import KeySets
+from webhooks.incoming.receiving.quarantine import Quarantine
+from webhooks.incoming.receiving.receiver import Receiver
 
 
 @dataclass(frozen=True, slots=True)

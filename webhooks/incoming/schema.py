@@ -80,7 +80,7 @@ inbox_events = sa.Table(
 )
 
 #: Requests whose signature was refused: no events, and shown to nobody; kept so that a corrected secret can bring
-#: them in. Bounded in number, size and age (``webhooks.incoming.quarantine_rows``).
+#: them in. Bounded in number, size and age (``webhooks.incoming.receiving.quarantine_rows``).
 quarantined_requests = sa.Table(
     "quarantined_requests",
     metadata,

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from jobs.broker import DRAIN
 from jobs.services.runtime import current
-from webhooks.incoming.drain import drain as drain_inbox
+from webhooks.incoming.applying.drain import drain as drain_inbox
 
 
 @shared_task(name=DRAIN)

@@ -11,7 +11,7 @@ import pytest
 from jobs.core.observations import Link
 from jobs.core.policy import Finish, Policy
 from jobs.core.states import JobState
-from jobs.services.artifact_store import open_store
+from jobs.services.artifacts.store import open_store
 from jobs.services.runtime import Runtime
 from jobs.storage.artifacts import end_artifact, list_artifacts, take_artifact
 from tests.factories import new_job, seen

@@ -9,7 +9,7 @@ import pytest
 from jobs.api import documents
 from jobs.clock import FakeClock
 from jobs.services.keys import Role, create_key
-from jobs.services.redriving import advance
+from jobs.services.letters.redriving import advance
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Database
 from jobs.storage.dead_letters import dead_letter

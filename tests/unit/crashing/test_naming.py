@@ -20,10 +20,10 @@ def _function(module: str, source: str, **names: object) -> Callable[[], object]
 
 def test_the_nearest_function_that_is_no_door_gives_the_name() -> None:
     door = _function("jobs.storage.database", "def work(): return caller(1)", caller=caller)
-    service = _function("jobs.services.submission", "def work(): return door()", door=door)
+    service = _function("jobs.services.submitting.submission", "def work(): return door()", door=door)
     edge = _function("jobs.tasks.submission", "def work(): return service()", service=service)
 
-    assert edge() == "jobs.services.submission:work"
+    assert edge() == "jobs.services.submitting.submission:work"
 
 
 def test_what_celery_does_for_itself_has_no_name() -> None:

@@ -16,7 +16,7 @@ from jobs.ids import new_id
 from jobs.services.canceling import cancel_run, request_cancel
 from jobs.services.polling import poll_job
 from jobs.services.runtime import ProviderEntry, Runtime
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job, update_bookkeeping
 from tests.contract.dialects.planning import EveryRun
@@ -25,7 +25,7 @@ from tests.contract.speakers import SPEAKERS, Speaker, World, world_of
 from tests.factories import PROVIDER, TENANT, new_job
 from tests.fakes.runtime import a_runtime
 from tests.integration.webhooks.incoming.world import an_app, call
-from webhooks.incoming.drain import drain
+from webhooks.incoming.applying.drain import drain
 from webhooks.incoming.installation import Intake, build_intake
 
 BY_NAME = {speaker.name: speaker for speaker in SPEAKERS}

@@ -18,7 +18,7 @@ from jobs.providers.port import Capabilities
 from jobs.services.canceling import cancel_run, request_cancel
 from jobs.services.claims import claim_due
 from jobs.services.polling import poll_job
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.services.work import LEASE, MAX_STARTS
 from jobs.storage.database import Database
 from tests.fakes.outages import BreaksOnce

@@ -12,9 +12,9 @@ from jobs.core.errors import Conflict, Transient
 from jobs.core.states import JobState
 from jobs.providers.port import Capabilities, Report
 from jobs.services.creation import NewJob, create_job
-from jobs.services.dead_letters import discard, redrive
 from jobs.services.extra_runs import claim_due, stop_extra_run
 from jobs.services.keys import Principal, Role
+from jobs.services.letters.dead_letters import discard, redrive
 from jobs.services.observe import DOUBLE_SUBMIT
 from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.work import MAX_TRIES

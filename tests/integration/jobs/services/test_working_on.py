@@ -14,7 +14,7 @@ from jobs.clock import FakeClock
 from jobs.core.policy import Policy
 from jobs.services.claims import claim_due, claim_next
 from jobs.services.polling import poll_job
-from jobs.services.submission import submit_job
+from jobs.services.submitting.submission import submit_job
 from jobs.services.working_on import work_on
 from jobs.storage.database import Database
 from jobs.storage.schema import jobs

@@ -29,8 +29,8 @@ from tests.fakes.api import FakeApi, serving_api
 from tests.fakes.runtime import Sink
 from tests.integration.webhooks.incoming.world import Reply, World, a_world, an_entry, call
 from tests.vectors import B4, TEXT_SECRET, WHSEC_SECRET
-from webhooks.incoming.inbox import reprocess
-from webhooks.incoming.notices import MAX_BODY_BYTES
+from webhooks.incoming.applying.notices import MAX_BODY_BYTES
+from webhooks.incoming.inbox.inbox import reprocess
 
 GITHUB = SchemeOptions(header="X-Hub-Signature-256", delivery_id_header="X-GitHub-Delivery")
 SHOPIFY = SchemeOptions(
@@ -363,7 +363,7 @@ def test_ids_of_a_number_and_a_text_are_one_id(lab: Lab) -> None:
 
 def test_a_worker_killed_between_claim_and_commit_hands_on_once(lab: Lab) -> None:
     """F11: a claim has a lease, and what it did not commit did not happen."""
-    from webhooks.incoming.claims import LEASE, claim_due
+    from webhooks.incoming.applying.claims import LEASE, claim_due
 
     lab.post("stripe", {"id": "evt_1"})
     with lab.world.database.write() as tx:

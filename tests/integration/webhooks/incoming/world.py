@@ -29,11 +29,11 @@ from tests.factories import new_job
 from tests.fakes.broker import RecordingBroker
 from tests.fakes.runtime import a_runtime
 from tests.vectors import TEXT_SECRET, WHSEC_SECRET
-from webhooks.incoming import api, recheck_api
-from webhooks.incoming.blueprint import receiving_blueprint
-from webhooks.incoming.drain import drain
-from webhooks.incoming.hot_path import wrap
+from webhooks.incoming.applying.drain import drain
+from webhooks.incoming.inbox import api, recheck_api
 from webhooks.incoming.installation import Intake, build_intake
+from webhooks.incoming.receiving.blueprint import receiving_blueprint
+from webhooks.incoming.receiving.hot_path import wrap
 from webhooks.incoming.schema import inbox_events
 
 #: Provider entries of these tests by their scheme.

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.clock import FakeClock
 from jobs.core.errors import Conflict, NotFound, Unprocessable
-from jobs.services.dead_letters import redrive
+from jobs.services.letters.dead_letters import redrive
 from jobs.storage.schema import dead_letters
 from tests.factories import T
 from tests.integration.webhooks.outgoing.world import DOWN, OK, OPERATOR, STRANGER, World

@@ -1,0 +1,1 @@
+"""Accounts at providers: what may be asked of one, how fast, and what it costs."""

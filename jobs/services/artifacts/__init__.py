@@ -1,0 +1,1 @@
+"""Result files: fetched, judged, kept, and read."""

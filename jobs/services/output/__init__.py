@@ -1,0 +1,1 @@
+"""What a run says while it works: listened to, and kept."""

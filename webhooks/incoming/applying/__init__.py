@@ -1,0 +1,1 @@
+"""From a stored event to its job: claimed by workers, in batches."""

@@ -1,0 +1,1 @@
+"""The inbox for people: what came, what was refused, and having either looked at again."""

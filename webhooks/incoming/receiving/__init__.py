@@ -1,0 +1,1 @@
+"""From the wire to a committed row: nothing here waits for a worker."""
