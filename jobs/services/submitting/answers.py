@@ -159,10 +159,8 @@ class SubmitRecord:
             self._note({"sending_at": None}, job_attempts.c.sending_at == self.submit.attempt["sending_at"])
         asked_to_wait = error.retry_after is not None or self.away  # a provider that is busy has not failed
         tries = work.tries - asked_to_wait
-        in_doubt = step in (
-            SubmitStep.RESEND,
-            SubmitStep.ASK,
-        )  # a person is asked soon, and it is tried on all the same
+        # In doubt, a person is asked soon, and it is tried on all the same.
+        in_doubt = step in (SubmitStep.RESEND, SubmitStep.ASK)
         over = work.tries >= MAX_TRIES if in_doubt else gives_up(self.tx, work.entry, error, tries=work.tries)
         if asked_to_wait or not over:
             due_at = self.tx.now + wait_after(error, work.tries, rng=self.runtime.rng)
