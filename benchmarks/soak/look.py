@@ -52,11 +52,13 @@ class Looker:
         with self._place.database.read() as tx:
             rows = {name: _number(tx, f'SELECT count(*) FROM "{name}"') for name in sorted(metadata.tables)}
             waiting = {name: _number(tx, query) for name, query in _WAITING.items()}
+            output = _number(tx, "SELECT coalesce(sum(length(text)), 0) FROM job_output")
             size = self._database_mib(tx)
         return {
             "at_s": round(time.monotonic() - self._began, 1),
             "processes": self._processes(),
             "rows": rows,
+            "output": output,
             "waiting": waiting,
             "oldest_s": self._oldest(),
             "disk": size | _folder_mib(self._options.folder),
@@ -100,19 +102,21 @@ def _number(tx: Transaction, query: str) -> int:
 
 
 def _weigh(pids: list[int]) -> dict[str, float]:
-    """A process and its children together. A child that is forked late inherits what its parent has open by then: the
-    same socket or pipe is counted once."""
+    """A process and its children together. A child that is forked late inherits what its parent has open by then: only
+    what it has opened itself is counted beside its parent's."""
     totals = {"count": 0.0, "RSS MiB": 0.0, "PSS MiB": 0.0, "threads": 0.0}
-    names = [name for pid in pids for name in _open_files(pid) if not name.startswith("anon_inode:")]
-    sockets, pipes = ({name for name in names if name.startswith(kind)} for kind in ("socket:", "pipe:"))
-    others = [name for name in names if not name.startswith(("socket:", "pipe:"))]
+    opened = {pid: _open_files(pid) for pid in pids}
+    own: list[str] = []
     for pid in pids:
         try:
-            for name, value in _weigh_one(psutil.Process(pid)).items():
+            process = psutil.Process(pid)
+            inherited = opened.get(process.ppid(), {})
+            for name, value in _weigh_one(process).items():
                 totals[name] += value
         except psutil.Error:
             continue  # it ended between the two looks
-    return {**totals, "files": float(len(others) + len(sockets) + len(pipes)), "sockets": float(len(sockets))}
+        own += [name for number, name in opened[pid].items() if inherited.get(number) != name]
+    return {**totals, "files": float(len(own)), "sockets": float(sum(name.startswith("socket:") for name in own))}
 
 
 def _weigh_one(process: psutil.Process) -> dict[str, float]:
@@ -126,17 +130,18 @@ def _weigh_one(process: psutil.Process) -> dict[str, float]:
     }
 
 
-def _open_files(pid: int) -> list[str]:
-    names = []
+def _open_files(pid: int) -> dict[str, str]:
+    """What a process has open, by the descriptor's number; nothing where it has ended, or the system does not tell."""
+    names = {}
     try:
         for link in Path(f"/proc/{pid}/fd").iterdir():
             try:
-                names.append(str(link.readlink()))
+                names[link.name] = str(link.readlink())
             except OSError:
                 continue  # closed by now
     except OSError:
-        return names  # it has ended, or the system has no such folder
-    return names
+        pass
+    return {number: name for number, name in names.items() if not name.startswith("anon_inode:")}
 
 
 def _mib(path: Path) -> float:

@@ -32,6 +32,8 @@ _ALLOWED = {
 _COST_SHARE, _COST_FLOOR = 0.20, 0.25
 #: Not judged: the provider and its books are no part of the product.
 FOREIGN = ("simulator",)
+#: Its rows are batches: how many there are follows how busy the machine is. What it keeps is judged, in characters.
+_BATCHED = "job_output"
 #: These wait for a person or a clock, not for the fleet: what faults leave behind is counted, not called growth.
 _NOT_LEVEL = ("dead letters", "reviews")
 
@@ -101,8 +103,9 @@ def _level(half: Sequence[Sample]) -> Iterator[Line]:
 def _costs(half: Sequence[Sample]) -> Iterator[Line]:
     begin, end = half[0], half[-1]
     for name, count in end["rows"].items():
-        if count > 2 * len(half):  # tables of a fixed size, or nearly, are level by themselves
+        if name != _BATCHED and count > 2 * len(half):  # tables of a fixed size, or nearly, are level by themselves
             yield _cost(half, f"rows of {name} per job", _reader("rows", name))
+    yield _cost(half, "characters of output per job", _reader("output"))
     if end["rows"]["jobs"] > begin["rows"]["jobs"]:
         yield _cost(half, "database KiB per job", lambda sample: sample["disk"]["database MiB"] * 1024)
 

@@ -21,6 +21,7 @@ def a_sample(number: int, **changes: Any) -> dict[str, Any]:
         "at_s": number * _EVERY_S,
         "processes": {"web": {**process, **changes.pop("web", {})}, "simulator": {**process, "PSS MiB": 10.0 * number}},
         "rows": {"jobs": jobs, "outbox": 7 * jobs, "heartbeats": 18, **changes.pop("rows", {})},
+        "output": 250 * jobs,
         "waiting": {"open jobs": 12, "deliveries": 9, "dead letters": number, "reviews": 0},
         "oldest_s": {"due polls": 0.3},
         "disk": {"database MiB": 10 + jobs / 40, "WAL MiB": 4.0},
@@ -54,6 +55,11 @@ def test_tables_that_grow_with_their_jobs_are_no_leak() -> None:
 )
 def test_what_grows_by_itself_is_found(change: Callable[[int], dict[str, Any]], name: str) -> None:
     assert grown(change) == {name}
+
+
+def test_a_text_kept_in_more_and_smaller_batches_is_no_growth_and_a_longer_text_is() -> None:
+    assert grown(lambda number: {"rows": {"jobs": 60 * number, "job_output": 60 * number**2}}) == set()
+    assert grown(lambda number: {"output": 60 * number**2}) == {"characters of output per job"}
 
 
 def test_a_job_that_costs_more_rows_than_the_one_before_is_found() -> None:
