@@ -6,7 +6,8 @@ letter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 from jobs.broker import DRAIN, RELAY
 from jobs.ids import new_token
@@ -16,17 +17,26 @@ from webhooks.incoming.applying.claims import claim_due, claim_rows, has_due
 from webhooks.incoming.applying.failing import bury_unfinished
 from webhooks.incoming.bell import RingFlag
 
-#: Keeps SQLite's one writer, and the locks of a batch's jobs, for a few milliseconds at most.
+#: Keeps SQLite's one writer, and the locks of a batch's jobs, for some 30 ms at most.
 BATCH = 200
 _MAX_BATCHES = 100
 #: In a long drain the relay follows at this distance: a message for each batch cost as much as its events.
 _RELAY_EVERY_S = 0.1
+_LONGEST_PAUSE_S = 0.05
+_NEVER = threading.Event()
 
 
-def drain(runtime: Runtime, *, limit: int = BATCH) -> Counts:
+def drain(runtime: Runtime, *, limit: int = BATCH, pause: Callable[[float], object] = _NEVER.wait) -> Counts:
     """Applies everything that is due.
 
-    The flag goes down first: whatever is committed after that rings anew, whatever was before is found here.
+    The flag goes down first: whatever is committed after that rings anew, whatever was before is found here. After a
+    batch that was not full the receivers have as long as it took: they wait for the same writer on SQLite, and for the
+    same processors everywhere, and what they store meanwhile makes one larger batch instead of several small ones.
+
+    Args:
+        runtime: The process's parts.
+        limit: Rows of a batch.
+        pause: Waits for so many seconds.
 
     Raises:
         Unavailable: The database is away; what was claimed is due again later.
@@ -34,8 +44,11 @@ def drain(runtime: Runtime, *, limit: int = BATCH) -> Counts:
     RingFlag(runtime.redis).take_down()
     total, unheard, rung_s = Counts(), Counts(), runtime.clock.monotonic()
     for _ in range(_MAX_BATCHES):
+        began_s = runtime.clock.monotonic()
         counts = sweep_batch(runtime, limit=limit)
         total, unheard = total + counts, unheard + counts
+        if 0 < counts.claimed < limit:
+            pause(min(runtime.clock.monotonic() - began_s, _LONGEST_PAUSE_S))
         if not counts.claimed or (counts.claimed < limit and not _is_any_due(runtime)):
             break
         if runtime.clock.monotonic() - rung_s >= _RELAY_EVERY_S:

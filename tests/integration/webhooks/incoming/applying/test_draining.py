@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -80,6 +81,39 @@ def test_a_nul_in_a_batch_of_ten_harms_none_of_the_others(world: World) -> None:
     states = [world.job(job_id) for job_id in jobs]
     assert {job["state"] for job in states} == {"failed"}
     assert states[3]["error"]["message"] == "bad\ufffdbyte \ufffd"
+
+
+def test_what_is_stored_while_the_drain_leaves_the_writer_to_others_is_its_next_batch(world: World) -> None:
+    runs = iter(range(5))
+
+    def receive(count: int) -> None:
+        for number in itertools.islice(runs, count):
+            world.submitted_job(f"p-{number}", provider="stripy")
+            world.deliver(f'{{"id":"evt_{number}","job":"p-{number}","status":"failed"}}'.encode(), provider="stripy")
+
+    pauses: list[float] = []
+
+    def pause(span_s: float) -> None:
+        pauses.append(span_s)
+        receive(2)
+
+    receive(2)
+    counts = drain(world.runtime, limit=3, pause=pause)
+
+    assert (counts.claimed, counts.settled) == (5, 5)
+    assert len(pauses) == 3
+    assert max(pauses) <= 0.05
+
+
+def test_a_full_batch_is_followed_by_the_next_at_once(world: World) -> None:
+    for number in range(4):
+        world.submitted_job(f"p-{number}", provider="stripy")
+        world.deliver(f'{{"id":"evt_{number}","job":"p-{number}","status":"failed"}}'.encode(), provider="stripy")
+    pauses: list[float] = []
+
+    counts = drain(world.runtime, limit=2, pause=pauses.append)
+
+    assert (counts.settled, pauses) == (4, [])
 
 
 @pytest.mark.parametrize("order", list(permutations(["queued", "processing", "succeeded"])))
