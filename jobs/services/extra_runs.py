@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from jobs.core.errors import JobsError, Transient
+from jobs.core.errors import JobsError
 from jobs.core.states import is_terminal
 from jobs.net.http import within
 from jobs.providers.port import AlreadyFinished, Gone, Report
@@ -84,7 +84,7 @@ class _Ruling:
     result: Stopped
     reason: str
     report: Report | None = None
-    error: JobsError | None = None
+    error: Exception | None = None
     may_lag: bool = False
 
 
@@ -214,8 +214,7 @@ def _failed(error: Exception) -> _Ruling:
     if isinstance(error, JobsError):
         return _Ruling(Stopped.RETRY, error.detail, error=error)
     _log.exception("extra_run_broke")
-    words = f"the adapter raised {type(error).__name__}"
-    return _Ruling(Stopped.RETRY, words, error=Transient(words))
+    return _Ruling(Stopped.RETRY, f"the adapter raised {type(error).__name__}", error=error)
 
 
 # Stop it -----------------------------------------------------------------------------------------------------
@@ -243,13 +242,14 @@ def _cancel(runtime: Runtime, case: _Case) -> _Ruling:
 
 def _record(tx: Transaction, runtime: Runtime, case: _Case, ruling: _Ruling) -> Stopped:
     away, _events = outages.observe(tx, runtime, case.entry, ref=case.extra["id"], answer=ruling.error)
-    if ruling.error is not None and ruling.error.retry_after is not None:
-        budgets.block(tx, case.entry.name, ruling.error.retry_after)
+    error = ruling.error if isinstance(ruling.error, JobsError) else None
+    if error is not None and error.retry_after is not None:
+        budgets.block(tx, case.entry.name, error.retry_after)
     lock_job(tx, case.extra["job_id"])
     lags = ruling.may_lag and tx.now - case.extra["found_at"] < _LAG
     again = lags or ruling.result in (Stopped.RETRY, Stopped.CANCELED)
     if again and (away or not gives_up(tx, case.entry, ruling.error, tries=case.extra["tries"])):
-        wait = wait_after(ruling.error, case.extra["tries"], rng=runtime.rng)
+        wait = wait_after(error, case.extra["tries"], rng=runtime.rng)
         counted = {"tries": case.extra["tries"] - away}
         end_extra_run(tx, case.extra, {"next_check_at": tx.now + wait, "reason": ruling.reason, **counted})
         return Stopped.RETRY if lags else ruling.result

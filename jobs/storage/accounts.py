@@ -38,9 +38,10 @@ def update_account(tx: Transaction, name: str, **changes: Any) -> None:
 
 
 def was_heard(tx: Transaction, provider: str, *, since: datetime) -> bool:
-    """Whether any read of the provider's open jobs was answered since then."""
-    answered = (jobs.c.provider == provider, jobs.c.state.in_(sorted(OPEN)), jobs.c.polled_at > since)
-    return tx.row(sa.select(jobs.c.id).where(*answered).limit(1)) is not None
+    """Whether a read or the submit of any open job of the provider was answered since then."""
+    answered = sa.or_(jobs.c.polled_at > since, jobs.c.submitted_at > since)
+    statement = sa.select(jobs.c.id).where(jobs.c.provider == provider, jobs.c.state.in_(sorted(OPEN)), answered)
+    return tx.row(statement.limit(1)) is not None
 
 
 def count_due(tx: Transaction, provider: str, *, most: int) -> int:

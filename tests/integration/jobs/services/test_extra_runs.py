@@ -20,7 +20,7 @@ from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.work import MAX_TRIES
 from jobs.storage.account_schema import spend
 from jobs.storage.database import Database
-from jobs.storage.schema import extra_runs, job_attempts
+from jobs.storage.schema import extra_runs, job_attempts, provider_accounts
 from tests.factories import PROVIDER, TENANT, seen
 from tests.fakes.provider import NO_KEYS, NO_KEYS_WITH_SEARCH, Killed, answers, loses, raises, then
 from tests.fakes.stage import Stage, a_stage
@@ -233,6 +233,18 @@ def test_a_provider_that_keeps_failing_leaves_it_to_a_person(stage: Stage) -> No
     assert len(canceled(stage)) == MAX_TRIES
     assert row_of(stage)["settled"] == "left"
     assert "given up after" in stage.letters(DOUBLE_SUBMIT)[0]["reason"]
+
+
+def test_an_adapter_s_slip_is_not_held_against_its_provider(stage: Stage) -> None:
+    """It says nothing of whether the provider is there: no breaker counts it, and it has no more tries for it."""
+    job_id, _run, _extra = a_double_submit(stage)
+    stage.write(job_id, next_poll_at=None)
+    stage.provider.always("status", raises(ValueError("a slip")))
+
+    stage.live(timedelta(minutes=30))
+
+    assert stage.rows(provider_accounts, name=PROVIDER)[0]["failures"] is None
+    assert (row_of(stage)["settled"], row_of(stage)["tries"]) == ("left", MAX_TRIES)
 
 
 def test_an_answer_about_another_run_proves_nothing(stage: Stage) -> None:

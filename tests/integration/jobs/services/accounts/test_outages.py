@@ -160,6 +160,21 @@ def test_a_call_that_fails_while_others_are_answered_is_given_up_soon(stage: Sta
     assert (letter["kind"], letter["ref"], letter["attempts"]) == ("cancel", job_id, MAX_TRIES)
 
 
+def test_a_submit_that_fails_while_others_are_taken_is_given_up_soon(stage: Stage) -> None:
+    """Jobs that come home by webhook are never read: that the provider takes new ones is an answer as well."""
+    taken, _run = stage.running_job()
+    job_id = stage.new_job()
+    stage.provider.always("submit", BLIP)
+
+    for _ in range(60):
+        stage.write(taken, submitted_at=stage.clock.now(), next_poll_at=None)
+        stage.sweep()
+        stage.clock.advance(20 * SECOND)
+
+    (letter,) = stage.letters()
+    assert (letter["kind"], letter["ref"], letter["attempts"]) == ("submit", job_id, MAX_TRIES)
+
+
 def test_answers_that_say_no_are_no_outage(stage: Stage) -> None:
     """F27: 401 and 429 are answers."""
     jobs = [stage.running_job()[0] for _ in range(FAILED_IN_A_ROW)]
