@@ -41,8 +41,9 @@ MAX_STARTS = 3
 # Renewed while the function runs, so that only a dead worker's lease ends.
 LEASE = timedelta(seconds=20)
 _RENEW_EVERY_S = 6.0
-# A task's own hard limit.
-_LONGEST_CALL = timedelta(seconds=60)
+# What a transactional function may compute between two statements (PostgreSQL): it holds locks meanwhile, and those of
+# a process that was stopped in it are free after that. Work that takes longer is a plain handler's, which has an hour.
+_LONGEST_PAUSE = timedelta(seconds=60)
 _MAX_ERROR_CHARS = 500
 
 Row = dict[str, Any]
@@ -165,7 +166,7 @@ def _call(runtime: Runtime, work: _Work) -> None:
         with runtime.database.write() as tx:
             # The mark comes first: it locks the run, so that a second copy waits, and a lost lease costs nothing.
             _mark_done(tx, work)
-            tx.allow_idle(_LONGEST_CALL)  # somebody's code, which may compute between two statements
+            tx.allow_idle(_LONGEST_PAUSE)
             work.handler.function(event, tx.connection)
         return
     with LeaseKeeper(_renewal(runtime, work), every_s=_RENEW_EVERY_S):

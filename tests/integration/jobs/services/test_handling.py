@@ -290,6 +290,26 @@ def test_a_transactional_handler_that_fails_leaves_nothing_behind(
     assert run_of(database)["error"] == "ValueError: on second thoughts"
 
 
+def test_a_transactional_handler_may_compute_for_a_minute_before_postgresql_ends_its_session(
+    postgres_url: str, clock: FakeClock
+) -> None:
+    """The rest of Homing has 15 s between two statements, and has them back afterwards."""
+    show, allowed = sa.text("SHOW idle_in_transaction_session_timeout"), list[str]()
+
+    def work(_event: Event, connection: sa.Connection) -> None:
+        allowed.append(connection.execute(show).scalar_one())
+
+    database = Database.connect(postgres_url, clock=clock, pool_size=1)
+    runtime, [(run_id, token)] = announce(database, Handler("sink", ("job.*",), work, transactional=True))
+
+    assert run_handler(runtime, run_id, token) is Handled.DONE
+
+    with database.read() as tx:
+        allowed.append(tx.execute(show).scalar_one())
+    database.close()
+    assert allowed == ["1min", "15s"]
+
+
 @pytest.mark.invariant("I7")
 def test_a_lease_that_ran_out_writes_no_mark(database: Database, clock: FakeClock) -> None:
     """The worker stalls past its lease; another takes the run, and the first one's mark is refused."""
