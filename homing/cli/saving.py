@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from homing.cli.connect import connect
 from homing.client.files import list_files, save_file
 from homing.screen import print_json, say
@@ -14,11 +16,17 @@ def save_files(job_id: str, folder: Path, *, as_json: bool) -> int:
 
     Returns:
         The exit code: 0 if every file the job has is in the folder.
+
+    Raises:
+        BadParameter: the folder cannot be written.
     """
     with connect() as client:
         files = list_files(client, job_id)
-        folder.mkdir(parents=True, exist_ok=True)
-        saved = {file["id"]: save_file(client, file, folder) for file in files if file["state"] == "stored"}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            saved = {file["id"]: save_file(client, file, folder) for file in files if file["state"] == "stored"}
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write into {folder}: {error}", param_hint="--save") from None
     if as_json:
         print_json({"data": [{**file, "path": _text(saved.get(file["id"]))} for file in files]})
     else:

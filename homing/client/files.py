@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from homing.client.api import ApiClient, job_path
 from homing.client.errors import Unreachable
+from jobs.ids import new_token
 
 
 def list_files(api: ApiClient, job_id: str) -> list[Mapping[str, Any]]:
@@ -31,7 +32,8 @@ def save_file(api: ApiClient, file: Mapping[str, Any], folder: Path) -> Path:
         Problem: it is not stored.
     """
     target = folder / _name(file)
-    draft = target.with_name(f".{target.name}.part")
+    # Of this call alone: another one into the same folder would write to the same file, also after it was checked.
+    draft = target.with_name(f".{target.name}.{new_token()}.part")
     try:
         with draft.open("w+b") as opened:
             api.download(f"/v1/artifacts/{quote(file['id'], safe='')}/content", into=opened)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 
 from homing.client import Homing
+from homing.client.api import ApiClient
+from homing.client.files import save_file
 from tests.fakes.api import FakeApi
 from tests.unit.homing.cli.conftest import Run
 
@@ -79,6 +81,39 @@ def test_a_file_whose_answer_failed_is_asked_for_again(run: Run, api: FakeApi, t
 
     assert run("get", "job_1", "--save", str(tmp_path)).code == 0
     assert (tmp_path / "art_1.png").read_text() == CONTENT
+
+
+def test_a_folder_that_cannot_be_written_is_a_usage_error(run: Run, api: FakeApi, tmp_path: Path) -> None:
+    with_files(api, a_file(1))
+    (tmp_path / "taken").write_text("a file")
+
+    ended = run("get", "job_1", "--save", str(tmp_path / "taken"))
+
+    assert ended.code == 2
+    assert "cannot write into" in ended.err
+
+
+def test_two_that_save_one_file_at_once_both_have_it_whole(tmp_path: Path) -> None:
+    file = a_file(1)
+
+    class Slow:
+        """While its bytes come, somebody else saves the same file."""
+
+        def download(self, _path: str, *, into: BinaryIO) -> None:
+            into.write(CONTENT[:5].encode())
+            into.flush()
+            save_file(cast(ApiClient, Quick()), file, tmp_path)
+            assert (tmp_path / "art_1.png").read_text() == CONTENT
+            into.write(CONTENT[5:].encode())
+
+    class Quick:
+        def download(self, _path: str, *, into: BinaryIO) -> None:
+            into.write(CONTENT.encode())
+
+    saved = save_file(cast(ApiClient, Slow()), file, tmp_path)
+
+    assert saved.read_text() == CONTENT
+    assert list(tmp_path.iterdir()) == [saved]
 
 
 def test_a_program_saves_the_same_files(api: FakeApi, tmp_path: Path) -> None:
