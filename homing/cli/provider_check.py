@@ -16,7 +16,7 @@ from homing.composition import build_entries
 from jobs.clock import Clock, SystemClock
 from jobs.config.faults import suggestion
 from jobs.config.loading import Configuration
-from jobs.core.errors import ConfigError, JobsError
+from jobs.core.errors import ConfigError, JobsError, Unusable
 from jobs.core.signatures import SCHEMES, verify
 from jobs.core.signatures.key_sets import parse_key_set
 from jobs.core.signatures.scheme import Outgoing
@@ -115,9 +115,12 @@ def _key_set(entry: ProviderEntry, client: HttpClient) -> Result:
     url = str(entry.config.key_set_url)
     try:
         answer = client.request("GET", url)
-        keys = parse_key_set(answer.body) if answer.is_success else ()
     except JobsError as error:
         return Result(entry.name, "secrets", ok=False, detail=f"{url}: {fault_of(error)}")
+    try:
+        keys = parse_key_set(answer.body) if answer.is_success else ()
+    except Unusable as error:
+        return Result(entry.name, "secrets", ok=False, detail=f"{url}: {error.detail}")
     detail = f"{url} has {len(keys)} keys" if keys else f"{url} answered {answer.status}"
     return Result(entry.name, "secrets", ok=bool(keys), detail=detail)
 

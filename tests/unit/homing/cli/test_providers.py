@@ -235,14 +235,19 @@ def test_check_cannot_sign_with_a_public_key_and_does_not_try(run: Run, tmp_path
     assert ended.code == 0
 
 
-@pytest.mark.parametrize(("answer", "code"), [({"keys": []}, 1), (None, 1), ("<html>", 1)])
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [({"keys": []}, "the key set has no Ed25519 key"), (None, "answered 404"), ("<html>", "not JSON")],
+)
 def test_check_looks_for_the_keys_a_sender_publishes(
-    run: Run, api: FakeApi, tmp_path: Path, answer: object, code: int
+    run: Run, api: FakeApi, tmp_path: Path, answer: object, words: str
 ) -> None:
     entry_file(tmp_path, f'webhook_scheme = "fal"\njwks_url = "{api.url}/jwks"\n')
     if answer is not None:
         api.on("GET /jwks", answer)
-    assert run("providers", "check").code == code
+    ended = run("providers", "check", "--json")
+    assert ended.code == 1
+    assert words in next(check["detail"] for check in ended.document["checks"] if not check["ok"])
 
     key = {"kty": "OKP", "crv": "Ed25519", "x": "1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4"}
     api.answers["GET /jwks"] = [(200, {"keys": [key]})]
