@@ -1,7 +1,7 @@
 """A worker's children that were stopped and forgotten.
 
-A child that is stopped (SIGSTOP, a debugger that went away, a frozen cgroup) lives, and its worker does; canaries go
-round it, so that every heartbeat is fresh. But what it holds, a database's write lock perhaps, nobody else gets, and a
+A child that is stopped (SIGSTOP, a debugger that went away) lives, and its worker does; canaries go round it, so that
+every heartbeat is fresh. But what it holds, a database's write lock perhaps, nobody else gets, and a
 message it was handed nobody sees. Celery's own limit counts from the start of a task: a child that is stopped between
 two is never missed. So the main process looks at its children's state, and a child that stays stopped is killed; the
 pool starts another one at once, and what it held is taken up by others as after any death.
@@ -43,7 +43,7 @@ class ChildWatch:
         self._entry: Any = None
 
     def begin(self, sender: Any, **_: Any) -> None:
-        """The worker is ready, for the first time or anew after a lost connection: looks from now on."""
+        """The worker is ready: looks from now on, also while a lost connection is made anew (the timer outlives it)."""
         if self._entry is not None:
             self._entry.cancel()
         pool = sender.pool

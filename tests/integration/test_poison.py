@@ -1,7 +1,7 @@
 """F58: whatever a task works on, a row that kills its worker is a dead letter after three starts, and waits grow.
 
 A kill is an exception that nothing of ours may catch: what is left is what was committed before the work began. The
-inbox has the same tests in `webhooks/incoming/test_draining.py`.
+inbox has the same tests in `webhooks/incoming/applying/test_draining.py`.
 """
 
 from __future__ import annotations

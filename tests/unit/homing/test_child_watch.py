@@ -69,7 +69,6 @@ def test_a_child_that_works_or_is_gone_is_left_alone(child: int) -> None:
 
 
 def test_a_worker_that_is_ready_again_is_looked_at_once() -> None:
-    """Celery says "ready" after each lost connection to Redis."""
     entries: list[Any] = []
 
     def call_repeatedly(_every_s: float, _look: Any) -> Any:
