@@ -74,6 +74,8 @@ class Bounds:
 
 
 _limit = threading.local()
+# Which says nothing of whom we would have asked: no "not sent", of which a breaker concludes that nobody is there.
+_NO_TIME = "there was no time left to ask"
 
 
 @contextmanager
@@ -88,6 +90,11 @@ def within(seconds: float) -> Iterator[None]:
         yield
     finally:
         _limit.ends_at_s = outer
+
+
+def _left_s() -> float:
+    ends_at_s: float = getattr(_limit, "ends_at_s", math.inf)
+    return ends_at_s - SystemClock().monotonic()
 
 
 class HttpClient:
@@ -149,7 +156,7 @@ class HttpClient:
             ) as response:
                 return Answer(response.status_code, CaseInsensitiveDict(response.headers), self._read(response))
         except (requests.RequestException, Urllib3Error, OSError) as error:
-            raise _failure(error, sent=exchange.sent) from error
+            raise _failure(error, sent=exchange.sent, is_cut_short=_left_s() <= 0) from error
         finally:
             if fresh:
                 session.close()
@@ -159,10 +166,9 @@ class HttpClient:
         self._session.close()
 
     def _begin(self) -> Exchange:
-        bounds, now_s = self._bounds, self._monotonic()
-        left_s = getattr(_limit, "ends_at_s", math.inf) - SystemClock().monotonic()
+        bounds, now_s, left_s = self._bounds, self._monotonic(), _left_s()
         if left_s <= 0:
-            raise Transient("there was no time left to ask")  # which says nothing of whom we would have asked
+            raise Transient(_NO_TIME)
         exchange = Exchange(
             self._monotonic,
             ends_at_s=now_s + min(bounds.total_s, left_s),
@@ -191,6 +197,8 @@ def _session() -> requests.Session:
     return session
 
 
-def _failure(error: Exception, *, sent: bool) -> NotSent | NoAnswer:
+def _failure(error: Exception, *, sent: bool, is_cut_short: bool) -> Transient | NoAnswer:
     words = f"{type(error).__name__}: {error}"[:300]
-    return NoAnswer(f"no answer came: {words}") if sent else NotSent(f"nothing was sent: {words}")
+    if sent:
+        return NoAnswer(f"no answer came: {words}")
+    return Transient(_NO_TIME) if is_cut_short else NotSent(f"nothing was sent: {words}")

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -102,7 +102,9 @@ def test_a_resolver_that_never_answers_was_never_sent_and_is_not_waited_for(monk
     over.set()
 
 
-def test_a_connection_nobody_accepts_was_never_sent_and_ends_in_time() -> None:
+@pytest.fixture
+def crowded() -> Iterator[str]:
+    """The address of a port where nobody accepts."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(0)
@@ -110,14 +112,25 @@ def test_a_connection_nobody_accepts_was_never_sent_and_ends_in_time() -> None:
     for one in crowd:
         one.setblocking(False)
         one.connect_ex(listener.getsockname())
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    for one in (*crowd, listener):
+        one.close()
+
+
+def test_a_connection_nobody_accepts_was_never_sent_and_ends_in_time(crowded: str) -> None:
     began = time.monotonic()
 
     with pytest.raises(NotSent):
-        get(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        get(crowded)
 
     assert time.monotonic() - began < 2
-    for one in (*crowd, listener):
-        one.close()
+
+
+def test_a_connection_that_was_given_too_little_time_says_nothing_of_the_other_side(crowded: str) -> None:
+    with within(0.1), pytest.raises(Transient, match="no time left") as refused:
+        get(crowded)
+
+    assert not isinstance(refused.value, NotSent)
 
 
 def test_a_failed_handshake_was_never_sent() -> None:
