@@ -44,8 +44,6 @@ _ASK_EVERY_S = 0.7
 #: Of the deaths of a round, at least so many happen where a dead letter is written, and where one is decided on.
 AT_LETTERS = {"letters": ("letter.",), "decisions": ("decision.", "redrive.")}
 _RARE_DEATHS = 2
-#: How long a round waits for those, and for a redrive of what ails, when all others have died.
-_RARE_WITHIN_S = 200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +76,17 @@ class Round:
     deaths: int = 0
     moments: list[Moment] = field(default_factory=list)
     _enough_at_s: float = 0.0
+    _rare_within_s: float = 0.0
     _over: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, wanted: int) -> tuple[Evidence, list[Violation]]:
-        """Until so many processes have died; then everything must come home."""
+    def run(self, wanted: int, *, rare_within_s: float) -> tuple[Evidence, list[Violation]]:
+        """Until so many processes have died; then everything must come home.
+
+        Args:
+            wanted: How many.
+            rare_within_s: How long to wait for deaths at dead letters, and for a redrive, when all others have died.
+        """
         self.journal.write("round", database=self.stage.kind)
         self.load.resume()
         began_s, taken_before = time.monotonic(), len(self.load.acked)
@@ -92,7 +96,8 @@ class Round:
         try:
             self._warm_up()
             surroundings.start()
-            self._shoot(wanted, within_s=60 + wanted * _DEATH_AT_MOST_S)
+            self._rare_within_s = rare_within_s
+            self._shoot(wanted, within_s=60 + wanted * _DEATH_AT_MOST_S + rare_within_s)
         finally:
             self._over.set()
             self.person.stop()
@@ -145,7 +150,7 @@ class Round:
             return True
         lacking = [name for name, count in self._rare_deaths().items() if count - before[name] < _RARE_DEATHS]
         is_complete = not lacking and self.person.redrives > 0
-        return not is_complete and now_s - self._enough_at_s < _RARE_WITHIN_S
+        return not is_complete and now_s - self._enough_at_s < self._rare_within_s
 
     def _rare_deaths(self) -> dict[str, int]:
         return {name: self.sniper.deaths_at(moments) for name, moments in AT_LETTERS.items()}

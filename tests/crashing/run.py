@@ -38,6 +38,7 @@ class RunOptions:
     Attributes:
         kills: Processes that are to die, on each of the databases.
         per_round: Of them between two audits.
+        rare_within_s: How long a round waits for deaths at dead letters when all others have died.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class RunOptions:
     seed: int
     databases: tuple[Kind, ...]
     per_round: int = _PER_ROUND
+    rare_within_s: float = 200.0
 
 
 def run(options: RunOptions, *, say: Say) -> bool:
@@ -80,7 +82,8 @@ def _rounds(options: RunOptions, stage: Stage, load: Load, journal: Journal, *, 
     while (dead := journal.deaths(stage.kind)) < options.kills:
         began_s = time.monotonic()
         this = Round(stage, load, person, sniper, journal, Random(load.rng.random()), fleet, had)
-        evidence, violations = this.run(min(options.per_round, options.kills - dead))
+        wanted = min(options.per_round, options.kills - dead)
+        evidence, violations = this.run(wanted, rare_within_s=options.rare_within_s)
         took_s = time.monotonic() - began_s
         say(
             f"{stage.kind}: {dead + this.deaths} dead, {len(evidence.acked)} jobs home, "
