@@ -6,6 +6,7 @@ letter.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 
@@ -42,18 +43,18 @@ def drain(runtime: Runtime, *, limit: int = BATCH, pause: Callable[[float], obje
         Unavailable: The database is away; what was claimed is due again later.
     """
     RingFlag(runtime.redis).take_down()
-    total, unheard, rung_s = Counts(), Counts(), runtime.clock.monotonic()
+    total, unheard, rung_s = Counts(), Counts(), -math.inf
     for _ in range(_MAX_BATCHES):
         began_s = runtime.clock.monotonic()
         counts = sweep_batch(runtime, limit=limit)
-        total, unheard = total + counts, unheard + counts
+        total, unheard, ended_s = total + counts, unheard + counts, runtime.clock.monotonic()
+        if ended_s - rung_s >= _RELAY_EVERY_S:
+            ring_relay(runtime, unheard)
+            unheard, rung_s = Counts(), ended_s
         if 0 < counts.claimed < limit:
-            pause(min(runtime.clock.monotonic() - began_s, _LONGEST_PAUSE_S))
+            pause(min(ended_s - began_s, _LONGEST_PAUSE_S))
         if not counts.claimed or (counts.claimed < limit and not _is_any_due(runtime)):
             break
-        if runtime.clock.monotonic() - rung_s >= _RELAY_EVERY_S:
-            ring_relay(runtime, unheard)
-            unheard, rung_s = Counts(), runtime.clock.monotonic()
     else:
         runtime.broker.publish(DRAIN)  # others use this worker too; the rest waits behind them
     ring_relay(runtime, unheard)
