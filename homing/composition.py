@@ -32,7 +32,7 @@ from jobs.services.output.streams import can_follow
 from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import ANSWER_TIMEOUT_S, WRITE_TIMEOUT_S, Database
 from webhooks.incoming.applying.parked import wake_parked
-from webhooks.incoming.inbox import inbox
+from webhooks.incoming.inbox import entries
 from webhooks.outgoing import letters
 from webhooks.outgoing.fan_out import fan_out
 from webhooks.outgoing.sealing import development_key
@@ -172,5 +172,5 @@ def _introduce_strangers(runtime: Runtime) -> None:
     """``jobs`` knows neither ``webhooks`` nor ``reconciler``; here they leave their cards."""
     runtime.token_keys = lambda: _token_keys(runtime.settings)
     runtime.wake_parked = lambda provider, run: wake_parked(runtime, provider, run)
-    runtime.redrivers = {inbox.LETTER_KIND: inbox.redrive_event, letters.LETTER_KIND: letters.redrive_delivery}
+    runtime.redrivers = {entries.LETTER_KIND: entries.redrive_event, letters.LETTER_KIND: letters.redrive_delivery}
     runtime.fan_outs = (fan_out,)

@@ -31,7 +31,7 @@ from jobs.api.problems import register_problems
 from jobs.api.requests import StrictRequest
 from jobs.services.runtime import Runtime
 from jobs.services.stream_bell import RedisBell
-from jobs.services.streams.streaming import Streams
+from jobs.services.streams.followers import Streams
 from jobs.services.waiting import WaitingRoom
 from reconciler.watchdog import Watchdog
 from webhooks import incoming, outgoing

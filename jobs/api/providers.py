@@ -9,7 +9,7 @@ from jobs.api.answers import answer
 from jobs.api.auth import guard, require
 from jobs.api.context import runtime, tenant
 from jobs.api.documents import Provider, ProviderPage
-from jobs.services.accounts.accounts import pause, read_accounts, resume
+from jobs.services.accounts.overview import pause, read_accounts, resume
 from jobs.services.keys import Role
 
 blueprint = APIBlueprint("providers", __name__, url_prefix="/v1/providers", tag="Providers")

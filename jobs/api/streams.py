@@ -21,9 +21,9 @@ from jobs.api.fields import Query
 from jobs.core import instants
 from jobs.services.keys import Principal, Role
 from jobs.services.reading import read_job
+from jobs.services.streams.followers import Follower, Streams
 from jobs.services.streams.messages import Message
 from jobs.services.streams.reading import News, open_stream
-from jobs.services.streams.streaming import Follower, Streams
 from jobs.services.streams.tokens import make_token, read_token
 
 STREAMS = "homing.streams"

@@ -30,7 +30,7 @@ from jobs.storage.outbox import append_event
 from jobs.storage.schema import artifacts, dead_letters, extra_runs, handler_runs, jobs, outbox
 from tests.factories import PROVIDER, TENANT, insert_test_job, seen
 from tests.fakes.runtime import a_runtime
-from webhooks.incoming.inbox import inbox
+from webhooks.incoming.inbox import entries
 from webhooks.incoming.schema import InboxStatus, inbox_events
 from webhooks.outgoing import letters
 from webhooks.outgoing.schema import deliveries, endpoints, event_bodies
@@ -218,7 +218,7 @@ KINDS: Mapping[str, Callable[[Transaction], Dead]] = {
     "handler": a_handler,
     "event": an_event,
     "double_submit": a_double_submit,
-    inbox.LETTER_KIND: an_inbox_row,
+    entries.LETTER_KIND: an_inbox_row,
     letters.LETTER_KIND: a_delivery,
 }
 
@@ -236,7 +236,7 @@ def runtime(database: Database) -> Runtime:
 
 def at_work(database: Database) -> Runtime:
     runtime = a_runtime(database)
-    runtime.redrivers = {inbox.LETTER_KIND: inbox.redrive_event, letters.LETTER_KIND: letters.redrive_delivery}
+    runtime.redrivers = {entries.LETTER_KIND: entries.redrive_event, letters.LETTER_KIND: letters.redrive_delivery}
     return runtime
 
 

@@ -19,7 +19,7 @@ from jobs.core.states import JobState
 from jobs.services.keys import Role, revoke_key
 from jobs.services.reading import read_job
 from jobs.services.runtime import Runtime
-from jobs.services.streams.streaming import Streams
+from jobs.services.streams.followers import Streams
 from jobs.storage.database import Database
 from jobs.storage.output import append_output, arm_stream, begin_text_anew, end_stream, rest_stream, take_stream
 from tests.events import faults_of

@@ -17,9 +17,9 @@ from jobs import telemetry
 from jobs.core.errors import Unavailable
 from jobs.services.runtime import Runtime
 from jobs.storage.database import Transaction
-from webhooks.incoming.applying.applying import Applied, apply
 from webhooks.incoming.applying.claims import give_back, load_raw, wake_rows
 from webhooks.incoming.applying.failing import is_rival, leave_to_rival, settle_failure
+from webhooks.incoming.applying.outcomes import Applied, apply
 from webhooks.incoming.applying.owners import Claim, find_owners
 from webhooks.incoming.applying.work import Work, read_work
 from webhooks.incoming.wording import describe

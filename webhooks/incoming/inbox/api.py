@@ -13,7 +13,7 @@ from jobs.api.auth import guard
 from jobs.api.context import principal, runtime
 from jobs.api.documents import Document, Noop
 from jobs.api.fields import PageQuery, ShortText
-from webhooks.incoming.inbox.inbox import EventFilter, read_event, read_events, reprocess
+from webhooks.incoming.inbox.entries import EventFilter, read_event, read_events, reprocess
 from webhooks.incoming.schema import InboxStatus
 
 #: Where an application keeps its receiver's parts.

@@ -11,7 +11,7 @@ from jobs.core.errors import Stale
 from jobs.core.forecast import MAX_SAMPLES, MIN_SAMPLES
 from jobs.core.policy import Policy
 from jobs.core.states import JobState
-from jobs.services.accounts.accounts import read_accounts
+from jobs.services.accounts.overview import read_accounts
 from jobs.services.creation import NewJob, create_job
 from jobs.services.learning import learn
 from jobs.storage.account_schema import durations, provider_standings

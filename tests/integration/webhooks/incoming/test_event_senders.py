@@ -30,7 +30,7 @@ from tests.fakes.runtime import Sink
 from tests.integration.webhooks.incoming.world import Reply, World, a_world, an_entry, call
 from tests.vectors import B4, TEXT_SECRET, WHSEC_SECRET
 from webhooks.incoming.applying.notices import MAX_BODY_BYTES
-from webhooks.incoming.inbox.inbox import reprocess
+from webhooks.incoming.inbox.entries import reprocess
 
 GITHUB = SchemeOptions(header="X-Hub-Signature-256", delivery_id_header="X-GitHub-Delivery")
 SHOPIFY = SchemeOptions(

@@ -10,8 +10,8 @@ import pytest
 from jobs.core.observations import Observation, Source
 from tests.integration.webhooks.incoming.world import World, acceptance, says
 from webhooks.incoming.applying import batch
-from webhooks.incoming.applying.applying import PARK_FOR
 from webhooks.incoming.applying.drain import sweep_inbox
+from webhooks.incoming.applying.outcomes import PARK_FOR
 from webhooks.incoming.applying.parked import wake_parked
 
 

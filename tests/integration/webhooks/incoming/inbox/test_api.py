@@ -14,7 +14,7 @@ from jobs.services import observe
 from jobs.services.keys import Principal, Role, create_key
 from jobs.services.letters.dead_letters import redrive
 from tests.integration.webhooks.incoming.world import Reply, World, call, says
-from webhooks.incoming.inbox.inbox import LETTER_KIND, redrive_event
+from webhooks.incoming.inbox.entries import LETTER_KIND, redrive_event
 
 ROLES = {"operator": Role.OPERATOR, "viewer": Role.VIEWER, "admin": Role.ADMIN}
 

@@ -19,9 +19,9 @@ from jobs.core.states import JobState
 from jobs.services.documents import Row
 from jobs.services.stream_bell import CHANNEL, RedisBell, announce
 from jobs.services.streams import output as stream_output
+from jobs.services.streams.followers import Follower, Streams, TooManyStreams
 from jobs.services.streams.messages import Message
 from jobs.services.streams.reading import News, open_stream
-from jobs.services.streams.streaming import Follower, Streams, TooManyStreams
 from jobs.storage.database import Database, Transaction
 from jobs.storage.jobs import get_job
 from jobs.storage.output import append_output, arm_stream, begin_text_anew, end_stream, find_stream, take_stream
@@ -248,17 +248,17 @@ def test_seats_are_bounded_for_a_tenant_and_for_all(database: Database) -> None:
 def test_a_job_that_cannot_be_read_ends_its_own_streams_only(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jobs.services.streams import streaming
+    from jobs.services.streams import followers
 
     sick, sound = new_job(database)["id"], new_job(database)["id"]
-    find: Callable[[Transaction, str], object] = streaming.find_job
+    find: Callable[[Transaction, str], object] = followers.find_job
 
     def find_or_fail(tx: Transaction, job_id: str) -> object:
         if job_id == sick:
             raise ValueError("no JSON")
         return find(tx, job_id)
 
-    monkeypatch.setattr(streaming, "find_job", find_or_fail)
+    monkeypatch.setattr(followers, "find_job", find_or_fail)
     streams = some_streams(database)
     ill, _ = join(streams, database, sick)
     well, _ = join(streams, database, sound)
