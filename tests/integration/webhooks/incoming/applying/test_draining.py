@@ -18,7 +18,7 @@ from jobs.core.errors import Permanent, Transient, Unavailable
 from jobs.services import observe
 from tests.integration.webhooks.incoming.world import World, says
 from tests.vectors import B5
-from webhooks.incoming.applying import applying, batch, failing
+from webhooks.incoming.applying import batch, failing, outcomes
 from webhooks.incoming.applying.claims import LEASE, claim_due
 from webhooks.incoming.applying.drain import drain, sweep_inbox
 from webhooks.incoming.schema import inbox_events
@@ -298,11 +298,11 @@ def test_a_worker_killed_after_its_claim_is_replaced_when_its_lease_ends(world: 
 def test_a_crash_inside_the_transaction_leaves_nothing_half_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, _ = world.submitted_job()
     world.deliver(says("succeeded"))
-    settle = applying.settle
-    monkeypatch.setattr(applying, "settle", lambda *_a, **_k: (_ for _ in ()).throw(Crash()))
+    settle = outcomes.settle
+    monkeypatch.setattr(outcomes, "settle", lambda *_a, **_k: (_ for _ in ()).throw(Crash()))
     with pytest.raises(Crash):
         world.drain()
-    monkeypatch.setattr(applying, "settle", settle)
+    monkeypatch.setattr(outcomes, "settle", settle)
 
     assert (world.job(job_id)["state"], world.history(job_id)) == ("pending", [])
     world.clock.advance(LEASE)
