@@ -7,7 +7,6 @@ several machines compare (SQLite's database lives on this machine, so there it i
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,8 +18,6 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from jobs.clock import Clock, SystemClock
@@ -28,6 +25,7 @@ from jobs.core.errors import Unavailable
 from jobs.storage.metadata import Instant
 from jobs.storage.patience import CONNECTION, Outage, limit_waits, session_options
 from jobs.storage.pings import ping_in_doubt
+from jobs.storage.unavailable import as_unavailable
 from jobs.storage.writer_lock import Holder, WriterLock, find_holder, lock_file
 
 WRITE_TIMEOUT_S = 1.5  # "database down" on SQLite: a write lock not had within this time
@@ -196,7 +194,7 @@ class Database:
         """
         with (
             self._lock.hold() if self._lock else nullcontext(),
-            _as_unavailable(),
+            as_unavailable(),
             self._outage.watched(),
             self.engine.connect().execution_options(homing_write=True) as connection,
             connection.begin(),
@@ -233,7 +231,7 @@ class Database:
         Raises:
             Unavailable: The database cannot be reached.
         """
-        with _as_unavailable(), self._outage.watched(), self.engine.connect() as connection, connection.begin():
+        with as_unavailable(), self._outage.watched(), self.engine.connect() as connection, connection.begin():
             yield Transaction(connection, self.clock)
 
     @property
@@ -250,47 +248,6 @@ class Database:
     def close(self) -> None:
         """Closes every pooled connection."""
         self.engine.dispose()
-
-
-@contextmanager
-def _as_unavailable() -> Iterator[None]:
-    """Says "unavailable" for a database that cannot be reached; statement errors pass through."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise Unavailable("no database connection was free in time", retry_after=timedelta(seconds=2)) from error
-    except OperationalError as error:
-        if _is_fault_of_statement(error):
-            raise
-        raise Unavailable(f"the database is not available: {_first_line(error)}") from error
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise Unavailable("the database connection was lost") from error
-        raise
-
-
-# SQLite's driver calls everything operational, a missing table too. These, by the low byte of its codes, are of the
-# moment or of the machine. Source: https://www.sqlite.org/rescode.html
-_SQLITE_AWAY = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PROTOCOL,
-    }
-)
-
-
-def _is_fault_of_statement(error: OperationalError) -> bool:
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF not in _SQLITE_AWAY
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
