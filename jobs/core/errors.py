@@ -7,6 +7,8 @@ effect: ask first. The HTTP edge reads `status`, `slug` and `title` and answers 
 Every error survives pickling (Celery carries them between processes), so whatever an error keeps besides
 its text is optional.
 
+One file, and a long one, because a class is chosen by its neighbours: who adds one must see the others.
+
 Source: RFC 9457 (problem details) for `status`, `slug` (the end of `type`), `title` and `detail`.
 """
 
