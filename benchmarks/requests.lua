@@ -1,6 +1,7 @@
 -- Signed requests from a file, one per line, each sent once (and from the start again where they run out).
 -- wrk … -- FILE PATH; prints one JSON line at the end.
-local requests, at = {}, 0
+-- wrk asks for one request before it begins, and does not send it: it gets the last one.
+local requests, at = {}, -1
 
 function init(args)
   for line in io.lines(args[1]) do
@@ -12,8 +13,8 @@ function init(args)
 end
 
 function request()
-  at = at % #requests + 1
-  return requests[at]
+  at = at + 1
+  return requests[(at - 1) % #requests + 1]
 end
 
 function done(summary, latency)
