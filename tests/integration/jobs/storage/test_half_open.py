@@ -23,7 +23,6 @@ from jobs.services.runtime import Runtime
 from jobs.storage import database as storage
 from jobs.storage.database import Database
 from jobs.storage.jobs import lock_job
-from jobs.storage.migrations import upgrade
 from jobs.storage.outbox import append_event
 from jobs.storage.schema import outbox
 from tests.crashing.wire import Mode, Wire
@@ -39,15 +38,6 @@ _ANSWER_S = 1.0
 _BOUND_S = _ANSWER_S + 0.5 + 2.0 + 1.5
 _IDLE_S = 2.0
 _SCHEME = "standard-webhooks"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresService]:
-    service = PostgresService.start()
-    service.create("homing")
-    upgrade(service.url("homing"))
-    yield service
-    service.stop()
 
 
 @pytest.fixture

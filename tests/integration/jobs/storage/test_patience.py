@@ -18,7 +18,6 @@ from jobs.core.errors import NotFound, Unavailable
 from jobs.services.keys import Role, create_key
 from jobs.storage.database import Database
 from jobs.storage.jobs import get_job
-from jobs.storage.migrations import upgrade
 from tests.fakes.runtime import a_runtime
 from tests.services.postgresql import PostgresService
 from tests.services.waiting import wait_until
@@ -27,15 +26,6 @@ pytestmark = [pytest.mark.timeout(120)]
 _ANSWER_S = 1.0
 # The wait for an answer, half a second in which the server should have spoken, and two to connect anew.
 _BOUND_S = _ANSWER_S + 0.5 + 2.0 + 1.5
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresService]:
-    service = PostgresService.start()
-    service.create("homing")
-    upgrade(service.url("homing"))
-    yield service
-    service.stop()
 
 
 @pytest.fixture

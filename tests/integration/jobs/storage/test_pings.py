@@ -14,22 +14,12 @@ from jobs.clock import SystemClock
 from jobs.storage import pings
 from jobs.storage.database import Database
 from jobs.storage.jobs import has_due_jobs
-from jobs.storage.migrations import upgrade
 from jobs.storage.schema import jobs
 from tests.factories import new_job
 from tests.services.postgresql import PostgresService
 from tests.services.waiting import wait_until
 
 pytestmark = [pytest.mark.timeout(120)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresService]:
-    service = PostgresService.start()
-    service.create("homing")
-    upgrade(service.url("homing"))
-    yield service
-    service.stop()
 
 
 @pytest.fixture
