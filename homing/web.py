@@ -22,6 +22,7 @@ from homing.health.fleet import examine
 from homing.health.readiness import Readiness
 from homing.health.routes import Instruments, health_blueprint
 from homing.redis_probe import RedisProbe
+from homing.stopped.siblings import watch_siblings
 from homing.up.processes import STREAM_THREADS, WEB_THREADS
 from jobs import ids, telemetry
 from jobs.api import artifacts, dead_letters, events, jobs, providers, streams
@@ -96,6 +97,7 @@ def _build_serving() -> Runtime:
     telemetry.configure_logging(production=runtime.settings.is_production)
     Watchdog(runtime.database, broker=runtime.broker).start()
     give_up_once_listening()
+    watch_siblings()
     return runtime
 
 

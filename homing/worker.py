@@ -17,11 +17,11 @@ from celery.concurrency import get_implementation
 
 from homing import celery_guard
 from homing.celery_app import create_app, task_modules
-from homing.child_watch import ChildWatch
 from homing.collecting import collect_seldom
 from homing.composition import build_runtime, exiting_on_bad_configuration, load_handlers
 from homing.once import LOOKS, unmark
 from homing.redis_urls import connect
+from homing.stopped.children import ChildWatch
 from jobs.config.loading import Configuration, load
 from jobs.services.output.reading import hand_over
 from jobs.services.runtime import Runtime
@@ -131,10 +131,10 @@ def log_rejected(message: Any, exc: BaseException, **_: Any) -> None:
 
 _configuration = read_configuration(os.environ)
 _child = Child()
-_child_watch = ChildWatch()
+child_watch = ChildWatch()
 signals.worker_init.connect(try_plugins, weak=False)
 signals.worker_process_init.connect(_child.start, weak=False)
-signals.worker_ready.connect(_child_watch.begin, weak=False)
+signals.worker_ready.connect(child_watch.begin, weak=False)
 signals.worker_process_shutdown.connect(_child.stop, weak=False)
 signals.worker_init.connect(start_in_threads, weak=False)
 signals.worker_shutdown.connect(stop_in_threads, weak=False)

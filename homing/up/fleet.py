@@ -8,11 +8,13 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
 import requests
 
+from homing.stopped.watch import StoppedWatch
 from homing.up import folder, run_file, supervision
 from homing.up.options import FleetOptions
 from homing.up.plan import FleetPlan, make_plan, programs
@@ -119,10 +121,12 @@ class Fleet:
         return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, start_new_session=True)
 
     def _watch(self) -> None:
+        stopped = StoppedWatch(every_s=_WATCH_EVERY_S)
         while not self._stopping.wait(_WATCH_EVERY_S):
             if self._supervisor.poll() is not None:
                 self._supervisor = self._start_supervisor()
             self._publish()
+            stopped.look([self._supervisor.pid, *chain.from_iterable(self.running.pids.values())])
 
     def _publish(self) -> None:
         self.running = replace(self.running, pids=run_file.living_pids(self._pid_files))

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from homing.child_watch import is_stopped
+from homing.stopped.watch import is_stopped
 from jobs.clock import SystemClock
 from jobs.storage.database import Database
 from jobs.storage.schema import job_attempts, job_transitions, jobs, outbox
@@ -87,6 +87,15 @@ def provider() -> Iterator[Provider]:
 class Fleet(Pair):
     """Beat and a worker of three children."""
 
+    def start_worker(self, *, patience_s: float) -> None:
+        """With this patience for a child that is stopped."""
+        command = [sys.executable, "-m", "celery", "-A", "tests.e2e.watchful_app:app", *_WORKER, _QUEUES]
+        environment = {**self.environment, "TEST_PATIENCE_S": str(patience_s)}
+        with (self.folder / "worker.log").open("ab") as log:
+            self.processes["worker"] = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=self.folder
+            )
+
     @property
     def children(self) -> list[int]:
         return [child.pid for child in psutil.Process(self.processes["worker"].pid).children()]
@@ -142,7 +151,7 @@ def test_what_a_stopped_child_held_comes_home_and_its_late_word_changes_nothing(
     fleet: Fleet, provider: Provider
 ) -> None:
     """F55: the worker answers and takes up its work unaided; the child, let go on, finds that it is Stale."""
-    fleet.start("worker", *_WORKER, _QUEUES)
+    fleet.start_worker(patience_s=120)
     now = SystemClock().now()
     job_id = str(new_job(fleet.database, next_submit_at=now, created_at=now)["id"])
     assert provider.first_is_here.wait(60), fleet.logs()
@@ -157,7 +166,7 @@ def test_what_a_stopped_child_held_comes_home_and_its_late_word_changes_nothing(
         raise AssertionError(f"{error}\n{fleet.logs()}") from None
     assert is_stopped(child)
     assert list(provider.submits.values()) == [2]  # the same key: one run
-    assert "child is stopped" in fleet.log()
+    assert "process is stopped" in fleet.log()
 
     before = fleet.story(job_id)
     os.kill(child, signal.SIGCONT)
@@ -168,11 +177,7 @@ def test_what_a_stopped_child_held_comes_home_and_its_late_word_changes_nothing(
 @pytest.mark.timeout(120)
 def test_an_idle_child_that_stays_stopped_gives_way_to_another(fleet: Fleet) -> None:
     """F55: no task of it runs out of time, canaries go round it, and a message it was handed nobody would ever see."""
-    command = [sys.executable, "-m", "celery", "-A", "tests.e2e.watchful_app:app", *_WORKER, _QUEUES]
-    with (fleet.folder / "worker.log").open("ab") as log:
-        fleet.processes["worker"] = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env=dict(fleet.environment), cwd=fleet.folder
-        )
+    fleet.start_worker(patience_s=2)
     wait_until(lambda: fleet.heard() >= _BEATS, within_s=60, what="the heartbeats", every_s=0.2)
     stopped = fleet.children[-1]
 
@@ -185,4 +190,4 @@ def test_an_idle_child_that_stays_stopped_gives_way_to_another(fleet: Fleet) -> 
     )
 
     assert fleet.processes["worker"].poll() is None
-    assert "child stayed stopped and is killed" in fleet.log()
+    assert "process stayed stopped and is killed" in fleet.log()

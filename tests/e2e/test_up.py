@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -109,8 +110,23 @@ def test_a_child_killed_comes_back(fleet: FleetProcess, name: str) -> None:
     _wait_for_children(fleet, name)
 
 
+def test_a_fleet_whose_every_process_stays_stopped_comes_back(fleet: FleetProcess) -> None:
+    """F55: they live, and none is there to notice it of another; the runner does."""
+    for name in _WITH_CHILDREN:
+        _wait_for_children(fleet, name)
+    before = {name: fleet.pids(name) for name in _NAMES}
+
+    for pid in chain.from_iterable(before.values()):
+        os.kill(pid, signal.SIGSTOP)
+
+    wait_until(lambda: are_gone([*chain.from_iterable(before.values())]), within_s=45, what="the end of them all")
+    wait_until(fleet._answers, within_s=_HEALS_WITHIN_S, what="the API")
+    job = _submit(fleet, "after-the-stop")
+    wait_until(lambda: _are_home(fleet, [job]), within_s=60, what="a job home", every_s=0.5)
+
+
 def test_every_process_killed_once_while_jobs_run_and_all_jobs_come_home(fleet: FleetProcess) -> None:
-    jobs = []
+    billed_before, jobs = _runs_billed(fleet), []
     for name in _NAMES[1:] + _NAMES[:1]:
         if name == "simulator":
             continue  # the provider keeps its runs in memory; its death is the loss of the provider's truth
@@ -121,8 +137,11 @@ def test_every_process_killed_once_while_jobs_run_and_all_jobs_come_home(fleet: 
 
     wait_until(lambda: _are_home(fleet, jobs), within_s=90, what="the last job home", every_s=0.5)
 
-    ledger = requests.get(f"{fleet.running.simulator_url}/ledger", timeout=10).json()
-    assert ledger["runs_billed"] == len(jobs)
+    assert _runs_billed(fleet) - billed_before == len(jobs)
+
+
+def _runs_billed(fleet: FleetProcess) -> int:
+    return int(requests.get(f"{fleet.running.simulator_url}/ledger", timeout=10).json()["runs_billed"])
 
 
 def _submit(fleet: FleetProcess, key: str) -> str:

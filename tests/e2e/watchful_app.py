@@ -1,13 +1,17 @@
-"""The worker's application with less patience for children that are stopped."""
+"""The worker's application with a patience of the test's own for children that are stopped."""
 
 from __future__ import annotations
 
+import os
+
 from celery import signals
 
-from homing.child_watch import ChildWatch
-from homing.worker import app
+from homing.stopped.children import ChildWatch
+from homing.stopped.watch import StoppedWatch
+from homing.worker import app, child_watch
 
-_watch = ChildWatch(every_s=0.5, patience_s=2.0)
+_watch = ChildWatch(StoppedWatch(every_s=0.5, patience_s=float(os.environ["TEST_PATIENCE_S"])))
+signals.worker_ready.disconnect(child_watch.begin)
 signals.worker_ready.connect(_watch.begin, weak=False)
 
 __all__ = ["app"]

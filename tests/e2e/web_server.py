@@ -9,6 +9,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from homing.up.ports import free_port
 from tests.services.waiting import wait_until
 from tests.vectors import TEXT_SECRET
@@ -26,7 +28,7 @@ webhook_secrets = ["{TEXT_SECRET}"]
 
 @dataclass
 class WebServer:
-    """One granian worker.
+    """One granian worker, or as many as its options say.
 
     Attributes:
         environment: Settings beyond those of the database and its folder.
@@ -46,7 +48,12 @@ class WebServer:
     @property
     def worker(self) -> int:
         """The process that serves."""
-        return int(Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0])
+        return self.workers[0]
+
+    @property
+    def workers(self) -> list[int]:
+        """The processes that serve."""
+        return [child.pid for child in psutil.Process(self._process.pid).children()]
 
     def start(self) -> None:
         config = self.folder / "homing.toml"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from homing.child_watch import is_stopped
 from homing.doctor.examination import examine
+from homing.stopped.watch import is_stopped
 from homing.up import run_file
 from jobs.config.loading import load
 from tests.services.waiting import wait_until

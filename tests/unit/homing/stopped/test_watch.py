@@ -1,4 +1,4 @@
-"""Children of a worker that are stopped."""
+"""Processes that are stopped."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from homing.child_watch import ChildWatch, is_stopped
+from homing.stopped.watch import StoppedWatch, family, is_stopped
 from tests.services.waiting import wait_until
+
+Killed = list[tuple[int, int]]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def go_on(pid: int) -> None:
 
 
 def test_a_child_that_stays_stopped_is_killed_after_its_time_and_not_before(child: int) -> None:
-    watch, killed = ChildWatch(every_s=5.0, patience_s=30.0), list[tuple[int, int]]()
+    watch, killed = StoppedWatch(every_s=5.0, patience_s=30.0), Killed()
     stop(child)
 
     for _ in range(6):
@@ -47,7 +47,7 @@ def test_a_child_that_stays_stopped_is_killed_after_its_time_and_not_before(chil
 
 
 def test_a_child_that_goes_on_in_between_has_its_time_anew(child: int) -> None:
-    watch, killed = ChildWatch(every_s=5.0, patience_s=10.0), list[tuple[int, int]]()
+    watch, killed = StoppedWatch(every_s=5.0, patience_s=10.0), Killed()
     looks = ("stopped", "stopped", "goes on", "stopped", "stopped")
 
     for state in looks:
@@ -61,24 +61,36 @@ def test_a_child_that_goes_on_in_between_has_its_time_anew(child: int) -> None:
 
 
 def test_a_child_that_works_or_is_gone_is_left_alone(child: int) -> None:
-    watch, killed = ChildWatch(every_s=5.0, patience_s=0.0), list[tuple[int, int]]()
+    watch, killed = StoppedWatch(every_s=5.0, patience_s=0.0), Killed()
 
     watch.look([child, 2**22 + 1], kill=lambda *one: killed.append(one))
 
     assert killed == []
 
 
-def test_a_worker_that_is_ready_again_is_looked_at_once() -> None:
-    entries: list[Any] = []
+def test_a_child_stopped_again_and_again_is_not_taken_for_one_that_stays_so(child: int) -> None:
+    """As tools do that limit a process's share of the processor: at each look it may just happen to be stopped."""
+    watch, killed = StoppedWatch(every_s=5.0, patience_s=10.0), Killed()
 
-    def call_repeatedly(_every_s: float, _look: Any) -> Any:
-        entries.append(SimpleNamespace(live=True, cancel=lambda: setattr(entries[0], "live", False)))
-        return entries[-1]
+    for _ in range(5):
+        stop(child)
+        watch.look([child], kill=lambda *one: killed.append(one))
+        go_on(child)
 
-    consumer = SimpleNamespace(pool=SimpleNamespace(info={}), timer=SimpleNamespace(call_repeatedly=call_repeatedly))
-    watch = ChildWatch()
+    assert killed == []
 
-    watch.begin(consumer)
-    watch.begin(consumer)
 
-    assert [entry.live for entry in entries] == [False, True]
+def test_one_that_dies_before_the_blow_harms_nobody(child: int) -> None:
+    def kill(_pid: int, _signal: int) -> None:
+        raise ProcessLookupError
+
+    watch = StoppedWatch(patience_s=0.0)
+    stop(child)
+
+    watch.look([child], kill=kill)
+
+
+def test_a_family_is_a_process_and_all_that_came_of_it(child: int) -> None:
+    assert child in family(os.getpid())
+    assert family(child) == [child]
+    assert family(2**22 + 1) == []
