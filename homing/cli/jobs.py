@@ -65,6 +65,8 @@ def get(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a job, its history, or where its result files were saved."""
+    if save is not None and history:
+        raise typer.BadParameter("shows no history: ask for one of the two", param_hint="--save")
     if save is not None:
         from homing.cli.saving import save_files  # noqa: PLC0415
 

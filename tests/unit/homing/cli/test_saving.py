@@ -75,6 +75,29 @@ def test_what_comes_damaged_or_not_at_all_leaves_nothing(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_was_saved_before_another_failed_is_told(run: Run, api: FakeApi, tmp_path: Path, as_json: bool) -> None:
+    with_files(api, a_file(1), a_file(2, sha256="0" * 64), a_file(3, state="pending"))
+
+    ended = run("get", "job_1", "--save", str(tmp_path), *(["--json"] if as_json else []))
+
+    assert ended.code == 1
+    assert "art_2 came damaged" in ended.err
+    if as_json:
+        assert [file["path"] for file in ended.document["data"]] == [str(tmp_path / "art_1.png"), None, None]
+    else:
+        assert ended.out.splitlines() == [str(tmp_path / "art_1.png")]
+        assert "art_2 was not saved" in ended.err
+        assert "art_3 is pending" in ended.err
+
+
+def test_files_and_history_are_asked_for_apart(run: Run, api: FakeApi, tmp_path: Path) -> None:
+    ended = run("get", "job_1", "--save", str(tmp_path), "--history")
+
+    assert ended.code == 2
+    assert "one of the two" in ended.err
+
+
 def test_a_file_whose_answer_failed_is_asked_for_again(run: Run, api: FakeApi, tmp_path: Path) -> None:
     with_files(api, a_file(1))
     api.answers["GET /v1/artifacts/art_1/content"].insert(0, (503, {"title": "away"}))
