@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 from homing.broker import CeleryBroker
@@ -28,7 +29,7 @@ from jobs.net.http import HttpClient
 from jobs.providers.port import Provider
 from jobs.providers.registry import build_adapter
 from jobs.services.observe import Observer
-from jobs.services.output.streams import can_follow
+from jobs.services.output.streams import can_follow_locked
 from jobs.services.runtime import ProviderEntry, Runtime, install
 from jobs.storage.database import ANSWER_TIMEOUT_S, WRITE_TIMEOUT_S, Database
 from webhooks.incoming.applying.parked import wake_parked
@@ -98,7 +99,7 @@ def assemble(
         redis=connect(configuration.settings.redis_url, timeout_s=_REDIS_TIMEOUT_S),
         guard=guard,
     )
-    runtime.observer.can_follow = lambda job: can_follow(providers, job)
+    runtime.observer.can_follow = partial(can_follow_locked, providers)
     _introduce_strangers(runtime)
     return runtime
 

@@ -15,7 +15,9 @@ def to_text(at: datetime) -> str:
     """
     if at.tzinfo is None:
         raise ValueError("an instant without a zone has no place in time")
-    return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    if at.tzinfo is not UTC:
+        at = at.astimezone(UTC)
+    return at.isoformat("T", "microseconds")[: -len("+00:00")] + "Z"
 
 
 def to_text_or_none(at: datetime | None) -> str | None:

@@ -86,7 +86,7 @@ def request_cancel(runtime: Runtime, job_id: str, *, tenant: str | None = None) 
     if not unsent:
         runtime.broker.publish(CANCEL, job_id)
     ring_relay(runtime, observed.event_ids)
-    return observed.job
+    return {**row, **observed.job}
 
 
 def was_never_sent(tx: Transaction, row: Row) -> bool:

@@ -43,7 +43,7 @@ _ELSEWHERE = (Verdict.OTHER_RUN, Verdict.OTHER_ATTEMPT)
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What became of an observation, and the job afterwards."""
+    """What became of an observation, and the job afterwards, without its input."""
 
     verdict: Verdict
     job: Row
@@ -85,14 +85,14 @@ class Observer:
 
     Attributes:
         forecasts: How long jobs take.
-        can_follow: Whether a job, given its row, tells its output as it is made.
+        can_follow: Whether a job, given its row without its input, tells its output as it is made.
     """
 
     def __init__(self, policies: Mapping[str, Policy], rng: Rng) -> None:
         self._policies = policies
         self._rng = rng
         self.forecasts = Forecasts()
-        self.can_follow: Callable[[Row], bool] = lambda _row: False
+        self.can_follow: Callable[[Transaction, Row], bool] = lambda _tx, _row: False
 
     def observe(self, tx: Transaction, job_id: str, seen: Observation) -> Observed:
         """Applies one observation.
@@ -125,7 +125,7 @@ class Observer:
     def _arm_streams(self, tx: Transaction, folds: Iterable[_Fold]) -> None:
         """A run that has just become known is listened to, where its provider can be."""
         for fold in folds:
-            if fold.changes.get("provider_job_id") and self.can_follow(fold.row):
+            if fold.changes.get("provider_job_id") and self.can_follow(tx, fold.row):
                 arm_stream(tx, job_id=fold.row["id"], provider=fold.row["provider"], attempt=fold.view.attempt)
 
     def _fold(

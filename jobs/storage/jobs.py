@@ -18,6 +18,9 @@ Row: TypeAlias = Mapping[str, Any]
 
 DUE_COLUMNS: Mapping[str, str] = {"submit": "next_submit_at", "poll": "next_poll_at", "cancel": "next_cancel_at"}
 
+#: An input never changes, and may be an image: nobody who decides about many jobs needs it.
+_WITHOUT_INPUT = tuple(column for column in jobs.c if column is not jobs.c.input)
+
 NEW_JOB: Mapping[str, Any] = {
     "state": "pending",
     "version": 1,
@@ -59,11 +62,11 @@ def get_job(tx: Transaction, job_id: str, *, tenant: str | None = None) -> Row:
 
 
 def lock_jobs(tx: Transaction, job_ids: Iterable[str]) -> dict[str, Row]:
-    """The jobs, locked in the order of their ids, which is the lock order everywhere.
+    """The jobs, without their inputs, locked in the order of their ids, which is the lock order everywhere.
 
     On SQLite the writer lock is held already; on PostgreSQL the rows are locked until the transaction ends.
     """
-    return {row["id"]: row for row in select_rows(tx, tuple(jobs.c), jobs.c.id, job_ids, lock=True)}
+    return {row["id"]: row for row in select_rows(tx, _WITHOUT_INPUT, jobs.c.id, job_ids, lock=True)}
 
 
 def list_tenants(tx: Transaction, job_ids: Iterable[str]) -> dict[str, str]:
@@ -72,15 +75,14 @@ def list_tenants(tx: Transaction, job_ids: Iterable[str]) -> dict[str, str]:
 
 
 def lock_job(tx: Transaction, job_id: str) -> Row:
-    """One job, locked.
+    """One job, whole, locked.
 
     Raises:
         NotFound: There is none.
     """
-    found = lock_jobs(tx, [job_id])
-    if job_id not in found:
-        raise NotFound(f"there is no job {job_id!r}")
-    return found[job_id]
+    for row in select_rows(tx, tuple(jobs.c), jobs.c.id, [job_id], lock=True):
+        return row
+    raise NotFound(f"there is no job {job_id!r}")
 
 
 def update_job(tx: Transaction, seen: Row, changes: Row, *, steps: int = 1) -> Row:

@@ -16,7 +16,8 @@ from jobs.broker import READ_OUTPUT
 from jobs.providers.port import StreamsOutput
 from jobs.services.runtime import ProviderEntry, Runtime
 from jobs.services.work import LEASE
-from jobs.storage.jobs import Row
+from jobs.storage.database import Transaction
+from jobs.storage.jobs import Row, get_job
 from jobs.storage.output import claim_streams, end_unwanted, has_due_streams
 from jobs.storage.premise import Premise, always
 
@@ -42,6 +43,11 @@ def can_follow(providers: Mapping[str, ProviderEntry], job: Row) -> bool:
     except Exception:  # noqa: BLE001 - an adapter's defect costs its stream, not the transaction it is asked in
         _log.exception("a job's stream is left alone", job=job["id"], provider=job["provider"])
         return False
+
+
+def can_follow_locked(providers: Mapping[str, ProviderEntry], tx: Transaction, job: Row) -> bool:
+    """The same for a job whose row came without its input: that is read only where somebody could use it."""
+    return streaming(providers.get(job["provider"])) is not None and can_follow(providers, get_job(tx, job["id"]))
 
 
 def ring_reader(runtime: Runtime, job: Row) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from jobs.core.states import JobState
 from jobs.providers.port import Gone
 from jobs.services.output import reading as output_reading
 from jobs.services.output.reading import MAX_STARTS, MAX_TRIES, Came, read_output
-from jobs.services.output.streams import GRACE, can_follow, claim_due
+from jobs.services.output.streams import GRACE, can_follow_locked, claim_due
 from jobs.services.resolving import Action, Resolution, resolve
 from jobs.services.runtime import Runtime
 from jobs.services.work import LEASE
@@ -46,7 +47,7 @@ def runtime(database: Database, provider: SpeakingProvider, monkeypatch: pytest.
     monkeypatch.setattr(output_reading, "_IDLE_S", 0.05)
     entries = {"renders": provider.entry()}
     made = a_runtime(database, providers=entries)
-    made.observer.can_follow = lambda job: can_follow(entries, job)
+    made.observer.can_follow = partial(can_follow_locked, entries)
     return made
 
 
