@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import ack, drain, duplicates, endtoend, idle, latency, memory, polling, streams, sweep
+from benchmarks import ack, deliver, drain, duplicates, endtoend, idle, latency, memory, polling, streams, sweep
 from benchmarks.benchmark import Benchmark, Result
 from benchmarks.machine import describe
 from benchmarks.plot import picture
@@ -24,6 +24,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     ack.BENCHMARK,
     duplicates.BENCHMARK,
     drain.BENCHMARK,
+    deliver.BENCHMARK,
     endtoend.BENCHMARK,
     latency.BENCHMARK,
     streams.BENCHMARK,

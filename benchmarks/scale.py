@@ -14,6 +14,7 @@ class Scale:
         load_s: Seconds of load in one repeat.
         drained: Events applied in one repeat of the drain.
         naive_drained: The same for what works event by event.
+        delivered: Events told in one repeat.
         latency_s: Seconds at each rate.
         open_jobs: Sizes of the table the sweep looks into.
         idle_s: Seconds an idle fleet is watched.
@@ -24,6 +25,7 @@ class Scale:
     load_s: float
     drained: int
     naive_drained: int
+    delivered: int
     latency_s: float
     open_jobs: tuple[int, ...]
     idle_s: float
@@ -35,6 +37,7 @@ QUICK = Scale(
     load_s=1.0,
     drained=2_000,
     naive_drained=300,
+    delivered=300,
     latency_s=1.0,
     open_jobs=(10_000, 100_000),
     idle_s=6.0,
@@ -45,6 +48,7 @@ FULL = Scale(
     load_s=4.0,
     drained=10_000,
     naive_drained=2_000,
+    delivered=2_000,
     latency_s=15.0,
     open_jobs=(10_000, 100_000, 1_000_000),
     idle_s=120.0,

@@ -21,7 +21,7 @@ from jobs.storage.database import Database, Transaction
 from webhooks.outgoing.delivery_rows import DeliveryFilter, get_delivery, list_attempts, list_deliveries
 from webhooks.outgoing.documents import delivery_document
 from webhooks.outgoing.endpoint_rows import get_endpoint
-from webhooks.outgoing.fan_out import body_of, new_delivery, store_body
+from webhooks.outgoing.fan_out import body_of, new_delivery, store_bodies
 from webhooks.outgoing.lanes import wake
 from webhooks.outgoing.letters import rearm_delivery
 from webhooks.outgoing.schema import EndpointState, deliveries
@@ -80,7 +80,7 @@ def send_test(runtime: Runtime, principal: Principal, endpoint_id: str) -> Docum
         if endpoint["state"] == EndpointState.DISABLED:
             raise Conflict(f"endpoint {endpoint_id} is disabled; enable it first")
         event = _test_event(endpoint, at=tx.now)
-        store_body(tx, event["id"], body_of({**event, "occurred_at": instants.to_text(tx.now)}))
+        store_bodies(tx, {event["id"]: body_of({**event, "occurred_at": instants.to_text(tx.now)})})
         row = new_delivery(tx, endpoint, {**event, "job_id": None}, None)
         tx.execute(sa.insert(deliveries).values(row))
         wake(tx, [endpoint_id])

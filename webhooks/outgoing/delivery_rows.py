@@ -9,12 +9,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from jobs.core.errors import NotFound
+from jobs.storage.bulk import insert_rows, update_rows
 from jobs.storage.database import Transaction
+from jobs.storage.metadata import Instant
+from jobs.storage.prepared import Prepared
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.lanes import LEASE
-from webhooks.outgoing.schema import DeliveryState, deliveries, delivery_attempts, event_bodies
+from webhooks.outgoing.schema import DeliveryState, deliveries, delivery_attempts, endpoints, event_bodies
 
-_d, _a = deliveries.c, delivery_attempts.c
+_d, _a, _e = deliveries.c, delivery_attempts.c, endpoints.c
 #: What a delivery that is asked for again begins with.
 AFRESH: Mapping[str, Any] = {
     "state": str(DeliveryState.PENDING),
@@ -24,6 +27,33 @@ AFRESH: Mapping[str, Any] = {
     "first_failed_at": None,
     "finished_at": None,
 }
+
+
+_DELIVERY = sa.bindparam("delivery", type_=sa.Text())
+_find = Prepared(sa.select(deliveries).where(_d.id == _DELIVERY), tuple(_d))
+_try = (*_d, event_bodies.c.body, _e.secrets, _e.kind.label("lane_kind"), _e.url.label("lane_url"))
+_find_try = Prepared(
+    sa.select(*_try)
+    .join(endpoints, _e.id == _d.endpoint_id)
+    .join(event_bodies, event_bodies.c.event_id == _d.event_id)
+    .where(_d.id == _DELIVERY),
+    _try,
+)
+_begin = Prepared(
+    sa.update(deliveries)
+    .where(
+        _d.id == _DELIVERY,
+        _d.lease_token == sa.bindparam("held", type_=sa.Text()),
+        _d.next_try_at > sa.bindparam("now", type_=Instant()),
+    )
+    .values(
+        attempts=_d.attempts + 1,
+        tries=_d.tries + 1,
+        starts=_d.starts + 1,
+        lease_token=sa.bindparam("fresh", type_=sa.Text()),
+        next_try_at=sa.bindparam("until", type_=Instant()),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +91,18 @@ def get_delivery(tx: Transaction, delivery_id: str, *, tenant: str) -> dict[str,
 
 def find_delivery(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
     """One delivery, of whichever tenant; None where there is none."""
-    return tx.row(sa.select(deliveries).where(_d.id == delivery_id))
+    return next(iter(_find.rows(tx, delivery=delivery_id)), None)
+
+
+def find_try(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
+    """One delivery and what sending it takes: its bytes (``body``), its endpoint's ``secrets``, ``lane_kind`` and
+    ``lane_url``; None where there is none."""
+    return next(iter(_find_try.rows(tx, delivery=delivery_id)), None)
 
 
 def list_attempts(tx: Transaction, delivery_id: str) -> list[dict[str, Any]]:
     """Every attempt, oldest first."""
     return tx.rows(sa.select(delivery_attempts).where(_a.delivery_id == delivery_id).order_by(_a.number))
-
-
-def find_body(tx: Transaction, event_id: str) -> bytes | None:
-    """The bytes of an event; None where they have been erased."""
-    found = tx.execute(sa.select(event_bodies.c.body).where(event_bodies.c.event_id == event_id)).scalar_one_or_none()
-    return None if found is None else bytes(found)
 
 
 def begin_attempt(tx: Transaction, row: Mapping[str, Any], *, held: str, fresh: str) -> bool:
@@ -81,33 +111,24 @@ def begin_attempt(tx: Transaction, row: Mapping[str, Any], *, held: str, fresh: 
     Returns:
         False where the claim has passed on, or its message came twice.
     """
-    mine = sa.and_(_d.id == row["id"], _d.lease_token == held, _d.next_try_at > tx.now)
-    changes = {
-        "attempts": row["attempts"] + 1,
-        "tries": row["tries"] + 1,
-        "starts": row["starts"] + 1,
-        "lease_token": fresh,
-        "next_try_at": tx.now + LEASE * (1 << row["starts"]),
-    }
-    if tx.execute(sa.update(deliveries).where(mine).values(changes)).rowcount != 1:
+    until = tx.now + LEASE * (1 << row["starts"])
+    if _begin.run(tx, delivery=row["id"], held=held, now=tx.now, fresh=fresh, until=until).rowcount != 1:
         return False
-    opened = {"delivery_id": row["id"], "number": row["attempts"] + 1, "at": tx.now}
-    tx.execute(sa.insert(delivery_attempts).values(opened))
+    insert_rows(tx, delivery_attempts, [{"delivery_id": row["id"], "number": row["attempts"] + 1, "at": tx.now}])
     return True
 
 
 def finish_attempt(tx: Transaction, delivery_id: str, number: int, answered: Answered, *, ms: int) -> None:
     """Closes an attempt's line. Also done by a worker whose lease has passed on: the request did leave."""
     values = {"status": answered.status, "error": answered.error, "excerpt": answered.excerpt, "ms": ms}
-    line = sa.and_(_a.delivery_id == delivery_id, _a.number == number, _a.ms.is_(None))
-    tx.execute(sa.update(delivery_attempts).where(line).values(values))
+    line = {"delivery_id": delivery_id, "number": number}
+    update_rows(tx, delivery_attempts, [line], [values], unset=("ms",))
 
 
 def update_held(tx: Transaction, delivery_id: str, *, held: str, changes: Mapping[str, Any]) -> bool:
     """Writes to a delivery under its lease; False where that has passed on."""
-    mine = sa.and_(_d.id == delivery_id, _d.lease_token == held)
-    ended = {**changes, "lease_token": None, "starts": 0}
-    return tx.execute(sa.update(deliveries).where(mine).values(ended)).rowcount == 1
+    mine = {"id": delivery_id, "lease_token": held}
+    return update_rows(tx, deliveries, [mine], [{**changes, "lease_token": None, "starts": 0}]) == 1
 
 
 def make_due(tx: Transaction, row: Mapping[str, Any]) -> bool:

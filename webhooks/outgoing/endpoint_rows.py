@@ -89,7 +89,7 @@ def get_endpoint(tx: Transaction, endpoint_id: str, *, tenant: str, locked: bool
         NotFound: There is none, it was deleted, or it is another tenant's.
     """
     statement = sa.select(endpoints).where(_e.id == endpoint_id, _e.tenant == tenant, _is_theirs)
-    row = tx.row(statement.with_for_update() if locked else statement)
+    row = tx.row(statement.with_for_update(key_share=True) if locked else statement)
     if row is None:
         raise NotFound(f"there is no endpoint {endpoint_id!r}")
     return row

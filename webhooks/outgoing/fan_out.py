@@ -56,10 +56,10 @@ def body_of(envelope: Mapping[str, Any]) -> bytes:
     return text.canonical_json(envelope)
 
 
-def store_body(tx: Transaction, event_id: str, body: bytes) -> None:
-    """Fixes the bytes of an event, once."""
-    row = {"event_id": event_id, "body": body}
-    tx.execute(tx.insert(event_bodies).on_conflict_do_nothing(), [row])
+def store_bodies(tx: Transaction, bodies: Mapping[str, bytes]) -> None:
+    """Fixes the bytes of events, by their ids, once."""
+    rows = [{"event_id": event_id, "body": body} for event_id, body in bodies.items()]
+    tx.execute(tx.insert(event_bodies).on_conflict_do_nothing(), rows)
 
 
 def _subscribed(tx: Transaction, events: Sequence[Row]) -> Iterator[tuple[Row, Row, str | None]]:
@@ -90,10 +90,12 @@ def origin_of(url: str) -> str:
 
 
 def _fix_bodies(tx: Transaction, event_ids: Iterable[str]) -> None:
-    for row in tx.rows(sa.select(outbox).where(outbox.c.id.in_(sorted(event_ids)))):
-        envelope = event_document(row)
-        envelope.pop("position")
-        store_body(tx, row["id"], body_of(envelope))
+    rows = tx.rows(sa.select(outbox).where(outbox.c.id.in_(sorted(event_ids))))
+    store_bodies(tx, {row["id"]: body_of(_envelope(row)) for row in rows})
+
+
+def _envelope(row: Row) -> Mapping[str, Any]:
+    return {name: value for name, value in event_document(row).items() if name != "position"}
 
 
 def new_delivery(tx: Transaction, lane: Row, event: Row, url: str | None, *, place: int = 0) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Lanes: which endpoints have something due, and how much each may be sent at once.
 
 Every statement that touches deliveries of an endpoint locks its row first, so claims, results and new work of one
-endpoint follow one another, and nobody waits for another endpoint's.
+endpoint follow one another, and nobody waits for another endpoint's. Only the beginning of a try does without: it
+changes nothing but a delivery that is its own. The lock is held for as few round trips as can be, for it is what
+bounds an endpoint's deliveries a second; who refers to the row (a new delivery) does not wait for it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import sqlalchemy as sa
 
 from jobs.ids import new_token
+from jobs.storage.bulk import update_rows
 from jobs.storage.database import Transaction
+from jobs.storage.metadata import Instant
+from jobs.storage.prepared import Prepared
 from webhooks.outgoing.schema import DeliveryState, EndpointState, deliveries, endpoints
 
 #: Longer than an attempt and the wait of its message in a queue.
@@ -31,6 +36,50 @@ Lane: TypeAlias = dict[str, Any]
 _e, _d = endpoints.c, deliveries.c
 
 
+_ENDPOINT = sa.bindparam("endpoint", type_=sa.Text())
+_NOW = sa.bindparam("now", type_=Instant())
+_MOST = sa.bindparam("most", type_=sa.Integer())
+_lock_lane = Prepared(sa.select(endpoints).where(_e.id == _ENDPOINT).with_for_update(key_share=True), tuple(_e))
+_ends_under_way = Prepared(
+    sa.select(_d.next_try_at).where(
+        _d.endpoint_id == _ENDPOINT,
+        _d.lease_token.is_not(None),
+        _d.next_try_at > _NOW,
+        _d.state == DeliveryState.PENDING,
+    ),
+    (_d.next_try_at,),
+)
+_first_waiting = Prepared(
+    sa.select(_d.next_try_at)
+    .where(_d.endpoint_id == _ENDPOINT, _d.next_try_at.is_not(None))
+    .where(sa.or_(_d.lease_token.is_(None), _d.next_try_at <= _NOW))
+    .order_by(_d.next_try_at)
+    .limit(1),
+    (_d.next_try_at,),
+)
+
+
+def _claimable() -> Prepared:
+    """Claims that came to nothing, and what is due of jobs of which nothing is under way; the longest due of each."""
+    under_way = deliveries.alias()
+    is_under_way = sa.exists().where(
+        under_way.c.endpoint_id == _d.endpoint_id,
+        under_way.c.job_id == _d.job_id,
+        under_way.c.lease_token.is_not(None),
+        under_way.c.next_try_at > _NOW,
+    )
+    columns = (_d.id, _d.job_id, _d.lease_token, _d.next_try_at)
+    theirs = sa.select(*columns).where(_d.endpoint_id == _ENDPOINT, _d.next_try_at <= _NOW)
+    ordered = theirs.order_by(_d.next_try_at, _d.id)
+    lost = ordered.where(_d.lease_token.is_not(None)).limit(_MOST)
+    due = ordered.where(_d.lease_token.is_(None), ~is_under_way).limit(_MOST * _AHEAD)
+    parts = (sa.select(part.subquery(name)) for part, name in ((lost, "lost"), (due, "due")))
+    return Prepared(sa.union_all(*parts), columns)
+
+
+_find_claimable = _claimable()
+
+
 class Claim(NamedTuple):
     """A delivery that is ours until its lease ends; the token goes into the message and is consumed by its task."""
 
@@ -40,7 +89,7 @@ class Claim(NamedTuple):
 
 def has_due(tx: Transaction) -> bool:
     """Whether any lane has something due; costs one look at the partial index."""
-    due = sa.select(_e.id).where(_e.next_send_at.is_not(None), _e.next_send_at <= tx.now).limit(1)
+    due = sa.select(_e.id).where(_e.next_send_at.is_not(None), _e.next_send_at <= tx.sql_now).limit(1)
     return tx.row(due) is not None
 
 
@@ -51,20 +100,20 @@ def lock_due(tx: Transaction, limit: int) -> list[Lane]:
         .where(_e.next_send_at.is_not(None), _e.next_send_at <= tx.now)
         .order_by(_e.next_send_at)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, key_share=True)
     )
     return tx.rows(statement)
 
 
 def lock_lane(tx: Transaction, endpoint_id: str) -> Lane | None:
     """One lane, held until the transaction ends."""
-    return tx.row(sa.select(endpoints).where(_e.id == endpoint_id).with_for_update())
+    return next(iter(_lock_lane.rows(tx, endpoint=endpoint_id)), None)
 
 
 def wake(tx: Transaction, endpoint_ids: Collection[str]) -> None:
     """Says that these endpoints have something due now. Locks them in the order of their ids."""
     enabled = sa.and_(_e.id.in_(sorted(endpoint_ids)), _e.state == EndpointState.ENABLED)
-    tx.rows(sa.select(_e.id).where(enabled).order_by(_e.id).with_for_update())
+    tx.rows(sa.select(_e.id).where(enabled).order_by(_e.id).with_for_update(key_share=True))
     later = sa.or_(_e.next_send_at.is_(None), _e.next_send_at > tx.now)
     tx.execute(sa.update(endpoints).where(enabled, later).values(next_send_at=tx.now))
 
@@ -94,33 +143,19 @@ def claim(tx: Transaction, lane: Lane, limit: int) -> list[Claim]:
     Of one job, one at a time: its events reach an endpoint that is well in their order. A claim that came to nothing,
     because its message or its worker was lost, is made again before anything else of its job.
     """
-    claims = [Claim(delivery_id, new_token()) for delivery_id in _first_of_each_job(tx, lane, limit)]
-    if claims:
-        statement = (
-            sa.update(deliveries)
-            .where(_d.id == sa.bindparam("this_delivery"), _d.next_try_at <= tx.now)
-            .values(lease_token=sa.bindparam("this_token"), next_try_at=tx.now + LEASE)
-        )
-        tx.execute(statement, [{"this_delivery": each, "this_token": token} for each, token in claims])
+    first = _first_of_each_job(tx, lane, limit)
+    claims = [Claim(row["id"], new_token()) for row in first]
+    seen = [{"id": row["id"], "next_try_at": row["next_try_at"]} for row in first]
+    update_rows(tx, deliveries, seen, [{"lease_token": each.token, "next_try_at": tx.now + LEASE} for each in claims])
     lane["not_before"] = _after(lane, len(claims), now=tx.now)
     return claims
 
 
-def _first_of_each_job(tx: Transaction, lane: Lane, limit: int) -> list[str]:
-    under_way = deliveries.alias()
-    is_under_way = sa.exists().where(
-        under_way.c.endpoint_id == _d.endpoint_id,
-        under_way.c.job_id == _d.job_id,
-        under_way.c.lease_token.is_not(None),
-        under_way.c.next_try_at > tx.now,
-    )
-    theirs = sa.select(_d.id, _d.job_id).where(_d.endpoint_id == lane["id"], _d.next_try_at <= tx.now)
-    ordered = theirs.order_by(_d.next_try_at, _d.id)
-    lost = ordered.where(_d.lease_token.is_not(None)).limit(limit)
-    due = ordered.where(_d.lease_token.is_(None), ~is_under_way).limit(limit * _AHEAD)
-    first: dict[str, str] = {}
-    for row in (*tx.rows(lost), *tx.rows(due)):
-        first.setdefault(row["job_id"] or row["id"], row["id"])
+def _first_of_each_job(tx: Transaction, lane: Lane, limit: int) -> list[dict[str, Any]]:
+    rows = _find_claimable.rows(tx, endpoint=lane["id"], now=tx.now, most=limit)
+    first: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: (row["lease_token"] is None, row["next_try_at"], row["id"])):
+        first.setdefault(row["job_id"] or row["id"], row)
     return list(first.values())[:limit]
 
 
@@ -132,8 +167,7 @@ def put_off(tx: Transaction, lane: Lane) -> None:
 def rearm(tx: Transaction, lane: Lane) -> None:
     """Writes when the lane is next worth a look; ``lane`` is as it will be stored, and locked."""
     at = _next_look(tx, lane) if lane["state"] == EndpointState.ENABLED else None
-    values = {"next_send_at": at, "not_before": lane["not_before"]}
-    tx.execute(sa.update(endpoints).where(_e.id == lane["id"]).values(values))
+    update_rows(tx, endpoints, [{"id": lane["id"]}], [{"next_send_at": at, "not_before": lane["not_before"]}])
 
 
 def _next_look(tx: Transaction, lane: Lane) -> datetime | None:
@@ -141,26 +175,14 @@ def _next_look(tx: Transaction, lane: Lane) -> datetime | None:
     most = 1 if lane["failing_since"] is not None else int(lane["concurrency"])
     if count >= most:
         return first_end
-    waiting = (
-        sa.select(_d.next_try_at)
-        .where(_d.endpoint_id == lane["id"], _d.next_try_at.is_not(None))
-        .where(sa.or_(_d.lease_token.is_(None), _d.next_try_at <= tx.now))
-        .order_by(_d.next_try_at)
-        .limit(1)
-    )
-    instants = [at for at in (tx.execute(waiting).scalar_one_or_none(), first_end) if at is not None]
+    waiting = (row["next_try_at"] for row in _first_waiting.rows(tx, endpoint=lane["id"], now=tx.now))
+    instants = [*waiting, *([first_end] if first_end else [])]
     return max(min(instants), lane["not_before"] or tx.now) if instants else None
 
 
 def _under_way(tx: Transaction, endpoint_id: str) -> tuple[int, datetime | None]:
     """How many tries of a lane are under way, and when the first of their leases ends."""
-    statement = sa.select(_d.next_try_at).where(
-        _d.endpoint_id == endpoint_id,
-        _d.lease_token.is_not(None),
-        _d.next_try_at > tx.now,
-        _d.state == DeliveryState.PENDING,
-    )
-    ends = sorted(row["next_try_at"] for row in tx.rows(statement))
+    ends = sorted(row["next_try_at"] for row in _ends_under_way.rows(tx, endpoint=endpoint_id, now=tx.now))
     return len(ends), ends[0] if ends else None
 
 

@@ -16,7 +16,7 @@ from jobs.storage.outbox import append_event
 from webhooks.outgoing import retrying
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.delivery_rows import settle_pending, update_held
-from webhooks.outgoing.lanes import Lane, rearm
+from webhooks.outgoing.lanes import Lane, lock_lane, rearm
 from webhooks.outgoing.letters import write_letter
 from webhooks.outgoing.schema import DeliveryState, EndpointKind, EndpointState, endpoints
 
@@ -57,15 +57,16 @@ def record(tx: Transaction, lane: Lane, row: Mapping[str, Any], answered: Answer
     return _blame(tx, lane, failed, answered, outcome)
 
 
-def give_up(tx: Transaction, lane: Lane, row: Mapping[str, Any], *, held: str) -> bool:
+def give_up(tx: Transaction, row: Mapping[str, Any], *, held: str) -> bool:
     """Ends a delivery whose starts never come to their end; False where there is no need to, or it is not ours.
 
     No fault of the endpoint's: it may be what stops the worker that sends it.
     """
     if row["starts"] < retrying.MAX_STARTS:
         return False
+    lane = lock_lane(tx, row["endpoint_id"])
     ended = {**row, "first_failed_at": row["first_failed_at"] or tx.now}
-    if not update_held(tx, row["id"], held=held, changes=_end(tx, ended)):
+    if lane is None or not update_held(tx, row["id"], held=held, changes=_end(tx, ended)):
         return False
     write_letter(tx, ended, reason=f"{retrying.MAX_STARTS} starts never ended: it may be what stopped its worker")
     rearm(tx, lane)

@@ -60,7 +60,7 @@ def advance(tx: Transaction, *, limit: int = BATCH) -> int:
         .where(_e.recover_next_at.is_not(None), _e.recover_next_at <= tx.now)
         .order_by(_e.recover_next_at)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, key_share=True)
     )
     lane = tx.row(statement)
     return 0 if lane is None else _advance(tx, lane, limit)

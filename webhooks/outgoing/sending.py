@@ -21,7 +21,7 @@ from jobs.storage.database import Transaction
 from jobs.telemetry import span
 from webhooks.outgoing import lanes
 from webhooks.outgoing.attempt import Answered, Send
-from webhooks.outgoing.delivery_rows import begin_attempt, find_body, find_delivery, finish_attempt
+from webhooks.outgoing.delivery_rows import begin_attempt, find_try, finish_attempt
 from webhooks.outgoing.lanes import Claim
 from webhooks.outgoing.outcomes import Outcome, give_up, record
 from webhooks.outgoing.schema import EndpointKind
@@ -77,22 +77,21 @@ def deliver(runtime: Runtime, claim: Claim, send: Send) -> tuple[Outcome, Claim 
 
 def _begin(runtime: Runtime, claim: Claim) -> _Work | None:
     with runtime.database.write() as tx:
-        row = find_delivery(tx, claim.delivery_id)
-        lane = lanes.lock_lane(tx, row["endpoint_id"]) if row else None
+        row = find_try(tx, claim.delivery_id)
         fresh = new_token()
-        if row is None or lane is None or give_up(tx, lane, row, held=claim.token):
+        if row is None or give_up(tx, row, held=claim.token):
             return None
         if not begin_attempt(tx, row, held=claim.token, fresh=fresh):
             return None
         counted = {**row, "attempts": row["attempts"] + 1, "tries": row["tries"] + 1}
-        body = find_body(tx, row["event_id"]) or b""
-        return _Work(counted, fresh, row["url"] or lane["url"], body, _stored(tx, lane, sealer_for(runtime.settings)))
+        stored = _stored(tx, row, sealer_for(runtime.settings))
+        return _Work(counted, fresh, row["url"] or row["lane_url"], bytes(row["body"]), stored)
 
 
-def _stored(tx: Transaction, lane: Mapping[str, Any], sealer: Sealer) -> list[dict[str, Any]]:
-    if lane["kind"] == EndpointKind.CALLBACK:
-        return tenant_secrets(tx, sealer, lane["tenant"])
-    return list(lane["secrets"])
+def _stored(tx: Transaction, row: Mapping[str, Any], sealer: Sealer) -> list[dict[str, Any]]:
+    if row["lane_kind"] == EndpointKind.CALLBACK:
+        return tenant_secrets(tx, sealer, row["tenant"])
+    return list(row["secrets"])
 
 
 def _send(runtime: Runtime, work: _Work, send: Send) -> tuple[Answered, int]:
@@ -114,8 +113,8 @@ def _headers(runtime: Runtime, work: _Work) -> dict[str, str]:
 
 def _record(runtime: Runtime, work: _Work, answered: Answered, *, ms: int) -> tuple[Outcome, Claim | None]:
     with runtime.database.write() as tx:
+        finish_attempt(tx, work.row["id"], work.row["attempts"], answered, ms=ms)  # its own line waits for no lane
         lane = lanes.lock_lane(tx, work.row["endpoint_id"])
-        finish_attempt(tx, work.row["id"], work.row["attempts"], answered, ms=ms)
         if lane is None:
             return Outcome.LOST, None
         outcome = record(tx, lane, work.row, answered, held=work.token, rng=runtime.rng)

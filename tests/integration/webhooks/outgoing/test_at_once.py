@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.integration.webhooks.outgoing.world import OPERATOR, World
+from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.deliveries import send_test
+from webhooks.outgoing.endpoints import disable_endpoint
+from webhooks.outgoing.lanes import lock_lane
 from webhooks.outgoing.rounds import deliver_all, look_for_work
 from webhooks.outgoing.schema import endpoints
 
@@ -49,3 +55,46 @@ def test_everybody_at_once_loses_nothing_and_locks_nobody_out(world: World) -> N
     assert {row["state"] for row in world.rows()} == {"succeeded"}
     assert len(world.rows()) == 3 * 20 + 10
     assert {sent.event for sent in world.sent} >= set(events)
+
+
+def test_a_try_begins_while_its_lane_is_held_and_ends_in_its_turn(world: World) -> None:
+    """The lane's lock is what bounds an endpoint's deliveries a second: a try needs it once, at its end."""
+    if world.database.is_sqlite:
+        pytest.skip("SQLite has one lock, for every writer")
+    lane = world.endpoint("http://127.0.0.1:1/0")
+    world.event()
+    world.relay()
+    world.look()
+    (claims,) = world.messages()
+    is_sent = threading.Event()
+
+    def send(_url: str, **_: object) -> Answered:
+        is_sent.set()
+        return Answered(200)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        with world.database.write() as tx:
+            lock_lane(tx, lane["id"])
+            under_way = pool.submit(deliver_all, world.runtime, claims, send=send)
+            assert is_sent.wait(10)
+            assert world.row()["state"] == "pending"
+        under_way.result(timeout=20)
+    assert world.row()["state"] == "succeeded"
+
+
+def test_an_endpoint_disabled_as_a_try_begins_holds_its_delivery(world: World) -> None:
+    """Nothing keeps the two apart but the delivery's own row: whoever writes it second finds it changed."""
+    lane = world.endpoint("http://127.0.0.1:1/0")
+    world.event()
+    world.relay()
+    world.look()
+    (claims,) = world.messages()
+
+    def send(_url: str, **_: object) -> Answered:
+        disable_endpoint(world.runtime, OPERATOR, lane["id"])
+        return Answered(200)
+
+    deliver_all(world.runtime, claims, send=send)
+
+    assert world.row()["state"] == "held"
+    assert [line["status"] for line in world.log()] == [200]
