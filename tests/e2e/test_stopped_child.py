@@ -120,6 +120,12 @@ class Fleet(Pair):
             told = (tx.rows(sa.select(table).where(table.c.job_id == job_id)) for table in (job_attempts, outbox))
             return [self.job(job_id), tx.rows(applied), *told]
 
+    def is_told(self, job_id: str) -> bool:
+        """Whether every event of it has been relayed."""
+        waiting = sa.select(outbox.c.id).where(outbox.c.job_id == job_id, outbox.c.relayed_at.is_(None))
+        with self.database.read() as tx:
+            return not tx.rows(waiting)
+
     def log(self) -> str:
         return (self.folder / "worker.log").read_text(errors="replace")
 
@@ -161,6 +167,7 @@ def test_what_a_stopped_child_held_comes_home_and_its_late_word_changes_nothing(
     provider.let_go.set()  # its answer is there, and nobody takes it
     try:
         wait_until(lambda: fleet.job(job_id)["state"] == "succeeded", within_s=40, what="the job", every_s=0.1)
+        wait_until(lambda: fleet.is_told(job_id), within_s=20, what="its events", every_s=0.1)
         wait_until(lambda: fleet.heard() >= _BEATS, within_s=30, what="the heartbeats", every_s=0.2)
     except AssertionError as error:
         raise AssertionError(f"{error}\n{fleet.logs()}") from None
