@@ -11,8 +11,11 @@ import os
 import threading
 
 import psutil
+import structlog
 
-from homing.stopped.watch import StoppedWatch
+from homing.stopped.watch import UNSEEN, StoppedWatch
+
+_log = structlog.get_logger(__name__)
 
 
 def watch_siblings() -> None:
@@ -22,7 +25,10 @@ def watch_siblings() -> None:
     def look() -> None:
         pause = threading.Event()
         while not pause.wait(watch.every_s):
-            watch.look(siblings_of(os.getpid()))
+            try:
+                watch.look(siblings_of(os.getpid()))
+            except Exception as error:  # noqa: BLE001 - a watch that ends for what it met once sees nothing later
+                _log.warning("sibling processes could not be looked at", error=f"{type(error).__name__}: {error}")
 
     threading.Thread(target=look, name="sibling-watch", daemon=True).start()
 
@@ -40,7 +46,7 @@ def siblings_of(pid: int) -> list[int]:
         if main is None or not command or _command_of(main) != command:
             return []
         return [one.pid for one in main.children() if one.pid != pid and _command_of(one) == command]
-    except psutil.Error:
+    except UNSEEN:
         return []
 
 
@@ -48,5 +54,5 @@ def _command_of(process: psutil.Process) -> list[str]:
     """Empty where it is gone."""
     try:
         return list(process.cmdline())
-    except psutil.Error:
+    except UNSEEN:
         return []

@@ -15,6 +15,9 @@ _EVERY_S = 2.5
 # Long enough for somebody who only wants a moment's stillness; with a start, half a minute from the stop to work.
 _PATIENCE_S = 15.0
 
+#: What a look at a process may meet: it is gone or another's, we have no descriptor left, ``/proc`` is not all there.
+UNSEEN = (psutil.Error, OSError, NotImplementedError)
+
 _log = structlog.get_logger(__name__)
 
 
@@ -28,9 +31,10 @@ class _Halt(NamedTuple):
 class StoppedWatch:
     """Counts, look by look, how long processes have been stopped without a break, and ends those that stay so.
 
-    One that a debugger holds is traced, not stopped, and is left alone; so is one that is stopped and let go on again
-    and again, which is how some tools limit its share of the processor. Looks are counted, not time: where the looker
-    was stopped as well (Ctrl-Z), nobody has waited meanwhile.
+    One that a debugger holds is traced, not stopped, and is left alone; elsewhere than on Linux the two cannot be told
+    apart, and nobody is judged. One that is stopped and let go on again and again, which is how some tools limit its
+    share of the processor, is left alone as well. Looks are counted, not time: where the looker was stopped too
+    (Ctrl-Z), nobody has waited meanwhile.
 
     Attributes:
         every_s: Seconds between two looks.
@@ -49,6 +53,8 @@ class StoppedWatch:
 
     def look(self, pids: Iterable[int], *, kill: Callable[[int, int], None] = os.kill) -> None:
         """One look at these processes; those that are gone, or not ours to see, are passed over."""
+        if not psutil.LINUX:
+            return
         before, self._halts = self._halts, {}
         for pid in pids:
             halt = _halt_of(pid)
@@ -74,7 +80,7 @@ def family(pid: int) -> list[int]:
     """A process and all that came of it, as they are now; nobody where it is gone."""
     try:
         return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    except psutil.Error:
+    except UNSEEN:
         return []
 
 
@@ -85,5 +91,5 @@ def _halt_of(pid: int) -> _Halt | None:
             return None
         switches = process.num_ctx_switches()
         return _Halt(process.create_time(), switches.voluntary + switches.involuntary)
-    except psutil.Error:
+    except UNSEEN:
         return None

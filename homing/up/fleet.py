@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 import requests
+import structlog
 
 from homing.stopped.watch import StoppedWatch
 from homing.up import folder, run_file, supervision
@@ -28,6 +29,8 @@ _WATCH_EVERY_S = 1.0
 _READY_EVERY_S = 0.2
 # Workers get 20 s for running tasks (soft shutdown) and Redis ends after them; then nobody waits any longer.
 _STOP_S = 60
+
+_log = structlog.get_logger(__name__)
 
 
 class Fleet:
@@ -121,12 +124,20 @@ class Fleet:
         return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, start_new_session=True)
 
     def _watch(self) -> None:
-        stopped = StoppedWatch(every_s=_WATCH_EVERY_S)
+        stopped, fault = StoppedWatch(every_s=_WATCH_EVERY_S), ""
         while not self._stopping.wait(_WATCH_EVERY_S):
-            if self._supervisor.poll() is not None:
-                self._supervisor = self._start_supervisor()
-            self._publish()
-            stopped.look([self._supervisor.pid, *chain.from_iterable(self.running.pids.values())])
+            try:
+                self._look(stopped)
+                fault = ""
+            except Exception as error:  # noqa: BLE001 - a full disk, say: nobody else restarts the supervisor
+                if fault != (fault := f"{type(error).__name__}: {error}"):
+                    _log.warning("the fleet could not be looked after", error=fault)
+
+    def _look(self, stopped: StoppedWatch) -> None:
+        if self._supervisor.poll() is not None:
+            self._supervisor = self._start_supervisor()
+        self._publish()
+        stopped.look([self._supervisor.pid, *chain.from_iterable(self.running.pids.values())])
 
     def _publish(self) -> None:
         self.running = replace(self.running, pids=run_file.living_pids(self._pid_files))

@@ -181,6 +181,9 @@ def test_what_a_stopped_child_held_comes_home_and_its_late_word_changes_nothing(
     assert fleet.story(job_id) == before
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="elsewhere a breakpoint looks like a stop, and nobody is judged"
+)
 @pytest.mark.timeout(120)
 def test_an_idle_child_that_stays_stopped_gives_way_to_another(fleet: Fleet) -> None:
     """F55: no task of it runs out of time, canaries go round it, and a message it was handed nobody would ever see."""

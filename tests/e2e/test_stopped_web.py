@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,10 @@ import requests
 from tests.e2e.web_server import WebServer
 from tests.services.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a server's workers are not forked"),
+]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from homing.stopped.watch import StoppedWatch, family, is_stopped
@@ -34,6 +35,10 @@ def go_on(pid: int) -> None:
     wait_until(lambda: not is_stopped(pid), within_s=5, what="its going on")
 
 
+needs_linux = pytest.mark.skipif(not psutil.LINUX, reason="elsewhere nobody is judged")
+
+
+@needs_linux
 def test_a_child_that_stays_stopped_is_killed_after_its_time_and_not_before(child: int) -> None:
     watch, killed = StoppedWatch(every_s=5.0, patience_s=30.0), Killed()
     stop(child)
@@ -88,6 +93,34 @@ def test_one_that_dies_before_the_blow_harms_nobody(child: int) -> None:
     stop(child)
 
     watch.look([child], kill=kill)
+
+
+@pytest.mark.parametrize("fault", [OSError(24, "Too many open files"), NotImplementedError(), psutil.NoSuchProcess(1)])
+def test_what_cannot_be_looked_at_is_passed_over(child: int, fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of descriptors, on a kernel that counts no switches, gone: the next look may see it."""
+
+    def refuse(_process: psutil.Process) -> int:
+        raise fault
+
+    stop(child)
+    monkeypatch.setattr(psutil.Process, "num_ctx_switches", refuse)
+
+    StoppedWatch(patience_s=0.0).look([child])
+
+    assert not is_stopped(child)
+    monkeypatch.undo()
+    assert is_stopped(child)
+
+
+def test_nobody_is_judged_where_a_breakpoint_looks_like_a_stop(child: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS both are one state."""
+    killed = Killed()
+    stop(child)
+    monkeypatch.setattr(psutil, "LINUX", False)
+
+    StoppedWatch(patience_s=0.0).look([child], kill=lambda *one: killed.append(one))
+
+    assert killed == []
 
 
 def test_a_family_is_a_process_and_all_that_came_of_it(child: int) -> None:
