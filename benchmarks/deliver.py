@@ -62,7 +62,8 @@ def _deliver(stage: Stage, kind: str, address: str) -> Figures:
         while claims := claim_due(runtime):
             deliver_all(runtime, claims)
         spent_s, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu_s
-        assert _succeeded(runtime) == stage.scale.delivered
+        done = _succeeded(runtime)
+    assert done == stage.scale.delivered, f"{done} in {spent_s:.0f} s: a worker's turn is shorter than that"
     per_one = 1 / stage.scale.delivered
     return {"deliveries/s": stage.scale.delivered / spent_s, "CPU us": cpu_s * per_one * 1e6}
 

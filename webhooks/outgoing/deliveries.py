@@ -75,7 +75,7 @@ def send_test(runtime: Runtime, principal: Principal, endpoint_id: str) -> Docum
         Conflict: It is disabled.
     """
     with runtime.database.write() as tx:
-        # Locked first: the foreign key of the new row and the wake-up below would otherwise deadlock with the relay.
+        # Locked first: nobody disables it before the new row is there.
         endpoint = get_endpoint(tx, endpoint_id, tenant=principal.tenant, locked=True)
         if endpoint["state"] == EndpointState.DISABLED:
             raise Conflict(f"endpoint {endpoint_id} is disabled; enable it first")

@@ -95,8 +95,11 @@ def find_delivery(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
 
 
 def find_try(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
-    """One delivery and what sending it takes: its bytes (``body``), its endpoint's ``secrets``, ``lane_kind`` and
-    ``lane_url``; None where there is none."""
+    """One delivery and what sending it takes; None where there is none.
+
+    Returns:
+        Its columns, its bytes (``body``), and its endpoint's ``secrets``, ``lane_kind`` and ``lane_url``.
+    """
     return next(iter(_find_try.rows(tx, delivery=delivery_id)), None)
 
 

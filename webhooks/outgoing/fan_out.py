@@ -5,7 +5,7 @@ The bytes are fixed here, from what was committed with the change: every try, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +20,9 @@ from jobs.ids import new_id
 from jobs.services.documents import event_document
 from jobs.storage.database import Transaction
 from jobs.storage.schema import jobs, outbox
+from webhooks.outgoing.delivery_rows import settle_pending
 from webhooks.outgoing.endpoint_rows import ensure_callback_lane, list_subscribed
-from webhooks.outgoing.lanes import wake
+from webhooks.outgoing.lanes import lock_lanes, wake
 from webhooks.outgoing.schema import DeliveryState, EndpointState, deliveries, event_bodies
 
 Row = Mapping[str, Any]
@@ -47,8 +48,16 @@ def fan_out(tx: Transaction, events: Sequence[Row]) -> set[tuple[str, ...]]:
     ]
     tx.execute(tx.insert(deliveries).on_conflict_do_nothing(), fresh)
     awake = {lane["id"] for lane, _, _ in wanted if lane["state"] == EndpointState.ENABLED}
+    _hold_back(tx, awake)
     wake(tx, awake)
     return {(DISPATCH,)} if awake else set()
+
+
+def _hold_back(tx: Transaction, endpoint_ids: Collection[str]) -> None:
+    """Who disabled or deleted an endpoint since we looked has not seen these deliveries: they are not committed yet."""
+    for lane in lock_lanes(tx, endpoint_ids):
+        if lane["state"] == EndpointState.DISABLED:
+            settle_pending(tx, lane["id"], DeliveryState.DROPPED if lane["deleted_at"] else DeliveryState.HELD)
 
 
 def body_of(envelope: Mapping[str, Any]) -> bytes:

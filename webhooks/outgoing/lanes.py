@@ -1,9 +1,10 @@
 """Lanes: which endpoints have something due, and how much each may be sent at once.
 
-Every statement that touches deliveries of an endpoint locks its row first, so claims, results and new work of one
-endpoint follow one another, and nobody waits for another endpoint's. Only the beginning of a try does without: it
-changes nothing but a delivery that is its own. The lock is held for as few round trips as can be, for it is what
-bounds an endpoint's deliveries a second; who refers to the row (a new delivery) does not wait for it.
+Whoever claims, records, holds back or wakes deliveries of an endpoint locks its row first, so these follow one another,
+and nobody waits for another endpoint's. Two do without. The beginning of a try changes nothing but a delivery that is
+its own. New deliveries only refer to the row, and do not wait for it; whoever wrote them locks it before the commit,
+and looks whether they may still be sent. The lock is held for as few round trips as can be, for it is what bounds an
+endpoint's deliveries a second.
 """
 
 from __future__ import annotations
@@ -110,6 +111,12 @@ def lock_lane(tx: Transaction, endpoint_id: str) -> Lane | None:
     return next(iter(_lock_lane.rows(tx, endpoint=endpoint_id)), None)
 
 
+def lock_lanes(tx: Transaction, endpoint_ids: Collection[str]) -> list[Lane]:
+    """Some lanes in the order of their ids, held until the transaction ends."""
+    theirs = sa.select(endpoints).where(_e.id.in_(sorted(endpoint_ids))).order_by(_e.id)
+    return tx.rows(theirs.with_for_update(key_share=True))
+
+
 def wake(tx: Transaction, endpoint_ids: Collection[str]) -> None:
     """Says that these endpoints have something due now. Locks them in the order of their ids."""
     enabled = sa.and_(_e.id.in_(sorted(endpoint_ids)), _e.state == EndpointState.ENABLED)
@@ -141,7 +148,8 @@ def claim(tx: Transaction, lane: Lane, limit: int) -> list[Claim]:
     """Claims deliveries of a lane that are due, longest due first, and counts them against its rate.
 
     Of one job, one at a time: its events reach an endpoint that is well in their order. A claim that came to nothing,
-    because its message or its worker was lost, is made again before anything else of its job.
+    because its message or its worker was lost, is made again before anything else of its job. One whose try begins at
+    this moment, at the last of its lease, stays that try's: what is claimed here is then skipped by whoever gets it.
     """
     first = _first_of_each_job(tx, lane, limit)
     claims = [Claim(row["id"], new_token()) for row in first]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from jobs.storage.database import Transaction
 from tests.integration.webhooks.outgoing.world import OPERATOR, World
+from webhooks.outgoing import fan_out
 from webhooks.outgoing.attempt import Answered
 from webhooks.outgoing.deliveries import send_test
-from webhooks.outgoing.endpoints import disable_endpoint
-from webhooks.outgoing.lanes import lock_lane
+from webhooks.outgoing.endpoints import delete_endpoint, disable_endpoint
+from webhooks.outgoing.lanes import Lane, lock_lane, lock_lanes
 from webhooks.outgoing.rounds import deliver_all, look_for_work
 from webhooks.outgoing.schema import endpoints
 
@@ -80,6 +82,28 @@ def test_a_try_begins_while_its_lane_is_held_and_ends_in_its_turn(world: World) 
             assert world.row()["state"] == "pending"
         under_way.result(timeout=20)
     assert world.row()["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(("end", "state"), [(disable_endpoint, "held"), (delete_endpoint, "dropped")])
+def test_what_is_relayed_while_its_endpoint_ends_is_not_left_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, end: Callable[..., object], state: str
+) -> None:
+    """Whoever ends it sees no delivery that is not committed yet, and does not wait for the relay."""
+    if world.database.is_sqlite:
+        pytest.skip("SQLite has one lock, for every writer")
+    lane = world.endpoint("http://127.0.0.1:1/0")
+    world.event()
+
+    def end_it_first(tx: Transaction, endpoint_ids: Collection[str]) -> list[Lane]:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            pool.submit(end, world.runtime, OPERATOR, lane["id"]).result(timeout=10)
+        return lock_lanes(tx, endpoint_ids)
+
+    monkeypatch.setattr(fan_out, "lock_lanes", end_it_first)
+    world.relay()
+
+    assert world.row()["state"] == state
+    assert world.lane(lane)["next_send_at"] is None
 
 
 def test_an_endpoint_disabled_as_a_try_begins_holds_its_delivery(world: World) -> None:
