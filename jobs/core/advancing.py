@@ -161,9 +161,11 @@ def _end_review(draft: _Draft, seen: Observation) -> None:
 
 
 def _ends_review(review: ReviewReason, draft: _Draft, seen: Observation) -> bool:
+    if seen.resolved_by_person:
+        return True
     if seen.collected and review is ReviewReason.CONFLICTING_OUTCOME:
         return False  # the provider contradicted itself while its files were fetched
-    if is_terminal(draft.job.state) or seen.resolved_by_person:
+    if is_terminal(draft.job.state):
         return True
     if review in (ReviewReason.AMBIGUOUS_SUBMIT, ReviewReason.BUDGET):
         return "provider_job_id" in draft.changes

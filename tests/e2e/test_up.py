@@ -144,7 +144,17 @@ def test_every_process_killed_once_while_jobs_run_and_all_jobs_come_home(fleet: 
 
 
 def _runs_billed(fleet: FleetProcess) -> int:
-    return int(requests.get(f"{fleet.running.simulator_url}/ledger", timeout=10).json()["runs_billed"])
+    """As its ledger says, once it answers: another test may just have killed it."""
+    url = f"{fleet.running.simulator_url}/ledger"
+    wait_until(lambda: _is_there(url), within_s=_HEALS_WITHIN_S, what="the simulator")
+    return int(requests.get(url, timeout=10).json()["runs_billed"])
+
+
+def _is_there(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=2).ok
+    except requests.ConnectionError:
+        return False
 
 
 def _submit(fleet: FleetProcess, key: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.core.decide import DEADLINE_ERROR, decide
@@ -313,6 +313,10 @@ def test_every_applied_step_is_in_the_table(stream: list[Observation]) -> None:
 
 @pytest.mark.invariant("I3")
 @given(st.lists(observations, max_size=20), observations)
+@example(
+    [seen(None, review=Review(ReviewReason.CONFLICTING_OUTCOME, "detail"))],
+    seen(JobState.SUCCEEDED, collected=True, resolved_by_person=True),
+)
 def test_an_observation_applied_twice_acts_once(stream: list[Observation], last: Observation) -> None:
     job, _ = fold(PENDING, stream)
 
