@@ -118,9 +118,8 @@ def lock_lanes(tx: Transaction, endpoint_ids: Collection[str]) -> list[Lane]:
 
 
 def wake(tx: Transaction, endpoint_ids: Collection[str]) -> None:
-    """Says that these endpoints have something due now. Locks them in the order of their ids."""
+    """Says that these endpoints, whose rows are locked, have something due now."""
     enabled = sa.and_(_e.id.in_(sorted(endpoint_ids)), _e.state == EndpointState.ENABLED)
-    tx.rows(sa.select(_e.id).where(enabled).order_by(_e.id).with_for_update(key_share=True))
     later = sa.or_(_e.next_send_at.is_(None), _e.next_send_at > tx.now)
     tx.execute(sa.update(endpoints).where(enabled, later).values(next_send_at=tx.now))
 
