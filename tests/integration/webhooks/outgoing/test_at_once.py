@@ -106,7 +106,7 @@ def test_what_is_relayed_while_its_endpoint_ends_is_not_left_waiting(
     assert world.lane(lane)["next_send_at"] is None
 
 
-def test_an_endpoint_disabled_as_a_try_begins_holds_its_delivery(world: World) -> None:
+def test_an_endpoint_disabled_during_a_try_holds_its_delivery(world: World) -> None:
     """Nothing keeps the two apart but the delivery's own row: whoever writes it second finds it changed."""
     lane = world.endpoint("http://127.0.0.1:1/0")
     world.event()
