@@ -14,7 +14,7 @@ from homing.doctor.diagnosis import Finding, Level, diagnose
 from homing.doctor.facts import DatabaseFacts, Facts, RedisFacts
 from homing.local import check_schema
 from homing.redis_probe import RedisProbe
-from homing.stopped.watch import family, is_stopped
+from homing.stopped.watch import UNSEEN, is_stopped
 from homing.up import run_file
 from homing.up.redis_server import find_place
 from jobs.broker import ALL_QUEUES
@@ -103,8 +103,16 @@ def _processes(data_dir: Path) -> dict[str, bool] | None:
 def _stopped(data_dir: Path) -> dict[str, tuple[int, ...]]:
     running = run_file.read(data_dir)
     mains = {name: pids[0] for name, pids in (running.pids.items() if running else ()) if pids}
-    found = {name: tuple(filter(is_stopped, family(pid))) for name, pid in mains.items()}
+    found = {name: tuple(filter(is_stopped, _family(pid))) for name, pid in mains.items()}
     return {name: pids for name, pids in found.items() if pids}
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that came of it, as they are now: children come and go, and the file does not say."""
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except UNSEEN:
+        return []
 
 
 def _up_s(data_dir: Path) -> float | None:

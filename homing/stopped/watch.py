@@ -76,14 +76,6 @@ def is_stopped(pid: int) -> bool:
     return _halt_of(pid) is not None
 
 
-def family(pid: int) -> list[int]:
-    """A process and all that came of it, as they are now; nobody where it is gone."""
-    try:
-        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    except UNSEEN:
-        return []
-
-
 def _halt_of(pid: int) -> _Halt | None:
     try:
         process = psutil.Process(pid)

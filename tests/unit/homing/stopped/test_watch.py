@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from homing.stopped.watch import StoppedWatch, family, is_stopped
+from homing.stopped.watch import StoppedWatch, is_stopped
 from tests.services.waiting import wait_until
 
 Killed = list[tuple[int, int]]
@@ -121,9 +121,3 @@ def test_nobody_is_judged_where_a_breakpoint_looks_like_a_stop(child: int, monke
     StoppedWatch(patience_s=0.0).look([child], kill=lambda *one: killed.append(one))
 
     assert killed == []
-
-
-def test_a_family_is_a_process_and_all_that_came_of_it(child: int) -> None:
-    assert child in family(os.getpid())
-    assert family(child) == [child]
-    assert family(2**22 + 1) == []
