@@ -30,7 +30,6 @@ AFRESH: Mapping[str, Any] = {
 
 
 _DELIVERY = sa.bindparam("delivery", type_=sa.Text())
-_find = Prepared(sa.select(deliveries).where(_d.id == _DELIVERY), tuple(_d))
 _try = (*_d, event_bodies.c.body, _e.secrets, _e.kind.label("lane_kind"), _e.url.label("lane_url"))
 _find_try = Prepared(
     sa.select(*_try)
@@ -91,7 +90,7 @@ def get_delivery(tx: Transaction, delivery_id: str, *, tenant: str) -> dict[str,
 
 def find_delivery(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
     """One delivery, of whichever tenant; None where there is none."""
-    return next(iter(_find.rows(tx, delivery=delivery_id)), None)
+    return tx.row(sa.select(deliveries).where(_d.id == delivery_id))
 
 
 def find_try(tx: Transaction, delivery_id: str) -> dict[str, Any] | None:
